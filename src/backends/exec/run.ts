@@ -1,0 +1,26 @@
+/** Running programs of the host: one bounded, owned child process a command, never a shell. */
+import type { CallContext } from '../../core/call.ts';
+
+export interface Command {
+  /** A program's name, found on the host by the host strategy: `mount`, `mkfs.ext4`. */
+  readonly program: string;
+  /** The argument vector. Never contains a secret: secrets go by `input` or `env`. */
+  readonly args: readonly string[];
+  /** The child and its descendants are killed after this many milliseconds. */
+  readonly timeoutMs: number;
+  /** Written to standard input, which is then closed; without it the input is empty. */
+  readonly input?: string | undefined;
+  /** Added to the environment. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
+  /** Exit codes that are an answer, not a failure. Default: 0 only. */
+  readonly accept?: readonly number[] | undefined;
+}
+
+export interface CommandOutput {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a command to its end. */
+export type RunCommand = (call: Pick<CallContext, 'signal' | 'log'>, command: Command) => Promise<CommandOutput>;

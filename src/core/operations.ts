@@ -1,0 +1,161 @@
+/**
+ * Join, don't refuse.
+ *
+ * A request that equals one already running waits for it and gets its answer. A different request that touches the same thing is ABORTED with
+ * a message saying what holds it, since when and what that waits for. A caller whose deadline passes only stops waiting: the work goes on and
+ * its retry joins it. A caller who cancels takes the work with him, unless somebody else still wants it.
+ */
+import type { CallContext } from './call.ts';
+import { reasonOf, throwIfOver, untilOver } from './call.ts';
+import { CallError } from './errors.ts';
+
+/** Something an operation must have for itself, or may share with others that only share it too. */
+export interface Claim {
+  /** Such as `volume v1` or `target /path`. Shown to people. */
+  readonly on: string;
+  readonly shared?: boolean;
+}
+
+export interface OperationRequest {
+  /** The call and what it is about, such as `CreateSnapshot s1`. Shown to people. */
+  readonly title: string;
+  /** Equal requests have equal keys. It is compared, never shown: it may hold secrets. */
+  readonly key: string;
+  readonly claims: readonly Claim[];
+  /** The operation is aborted after this many milliseconds. */
+  readonly limitMs: number;
+}
+
+/** An operation in flight, for people. */
+export interface ActiveOperation {
+  readonly title: string;
+  readonly requestId: string;
+  readonly startedAt: number;
+  readonly waitingFor: string | undefined;
+  /** Callers that wait for the answer now. */
+  readonly callers: number;
+}
+
+export interface Operations {
+  run<T>(call: CallContext, request: OperationRequest, work: (call: CallContext) => Promise<T>): Promise<T>;
+  active(): readonly ActiveOperation[];
+  /** Aborts what still runs and resolves when all of it has ended. */
+  stop(): Promise<void>;
+}
+
+interface Running {
+  readonly request: OperationRequest;
+  readonly requestId: string;
+  readonly startedAt: number;
+  readonly activities: string[];
+  readonly controller: AbortController;
+  callers: number;
+  /** A caller left because of a deadline: his retry will want the result. */
+  kept: boolean;
+  result: Promise<unknown>;
+}
+
+export function createOperations(now: () => number = Date.now): Operations {
+  const running = new Map<string, Running>();
+
+  function start<T>(call: CallContext, request: OperationRequest, work: (call: CallContext) => Promise<T>): Running {
+    for (const other of running.values()) {
+      const clash = conflict(request.claims, other.request.claims);
+      if (clash) throw new CallError('ABORTED', explain(request, clash, other, now()));
+    }
+    const controller = new AbortController();
+    const activities: string[] = [];
+    const operation: Running = {
+      request,
+      requestId: call.requestId,
+      startedAt: now(),
+      activities,
+      controller,
+      callers: 0,
+      kept: false,
+      result: Promise.resolve(),
+    };
+    running.set(request.key, operation);
+    const timer = setTimeout(
+      () => controller.abort(new CallError('DEADLINE_EXCEEDED', overLimit(operation))),
+      request.limitMs,
+    );
+    operation.result = work(operationContext(call, controller.signal, activities)).finally(() => {
+      clearTimeout(timer);
+      running.delete(request.key);
+    });
+    operation.result.catch(() => {});
+    return operation;
+  }
+
+  return {
+    async run<T>(call: CallContext, request: OperationRequest, work: (call: CallContext) => Promise<T>): Promise<T> {
+      throwIfOver(call.signal);
+      const existing = running.get(request.key);
+      if (existing) call.log.verbose('joined an equal call in flight', { operation: existing.requestId });
+      const operation = existing ?? start(call, request, work);
+      operation.callers++;
+      try {
+        return await untilOver(call.signal, operation.result as Promise<T>);
+      } finally {
+        operation.callers--;
+        if (call.signal.aborted) leave(operation, reasonOf(call.signal));
+      }
+    },
+    active: () =>
+      [...running.values()].map((one) => ({
+        title: one.request.title,
+        requestId: one.requestId,
+        startedAt: one.startedAt,
+        waitingFor: one.activities.at(-1),
+        callers: one.callers,
+      })),
+    async stop() {
+      const reason = new CallError('UNAVAILABLE', 'the plugin is stopping; the same call again will complete this');
+      const results = [...running.values()].map((one) => {
+        one.controller.abort(reason);
+        return one.result;
+      });
+      await Promise.allSettled(results);
+    },
+  };
+}
+
+/** A caller is gone: ends the work if nobody else is waiting and nobody is expected back. */
+function leave(operation: Running, reason: CallError): void {
+  if (reason.code === 'DEADLINE_EXCEEDED') operation.kept = true;
+  if (operation.callers === 0 && !operation.kept) operation.controller.abort(reason);
+}
+
+function operationContext(call: CallContext, signal: AbortSignal, activities: string[]): CallContext {
+  return {
+    ...call,
+    signal,
+    async waitingFor(what, work) {
+      activities.push(what);
+      try {
+        return await work();
+      } finally {
+        activities.splice(activities.lastIndexOf(what), 1);
+      }
+    },
+  };
+}
+
+function conflict(wanted: readonly Claim[], held: readonly Claim[]): string | undefined {
+  const clash = wanted.find((want) => held.some((hold) => hold.on === want.on && !(hold.shared && want.shared)));
+  return clash?.on;
+}
+
+function explain(request: OperationRequest, on: string, other: Running, now: number): string {
+  const age = Math.round((now - other.startedAt) / 1000);
+  const waiting = other.activities.at(-1);
+  const where = waiting === undefined ? '' : `, in ${waiting}`;
+  return `${request.title} must wait: ${on} is held by ${other.request.title} (${age} s${where}); try again later`;
+}
+
+function overLimit(operation: Running): string {
+  const waiting = operation.activities.at(-1);
+  const where = waiting === undefined ? '' : ` while waiting for ${waiting}`;
+  return `${operation.request.title} passed its limit of ${Math.round(operation.request.limitMs / 1000)} s${where}`;
+}
