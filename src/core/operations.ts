@@ -91,7 +91,11 @@ export function createOperations(now: () => number = Date.now): Operations {
   return {
     async run<T>(call: CallContext, request: OperationRequest, work: (call: CallContext) => Promise<T>): Promise<T> {
       throwIfOver(call.signal);
-      const existing = running.get(request.key);
+      let existing = running.get(request.key);
+      while (existing?.controller.signal.aborted) {
+        await untilOver(call.signal, Promise.allSettled([existing.result]));
+        existing = running.get(request.key);
+      }
       if (existing) call.log.verbose('joined an equal call in flight', { operation: existing.requestId });
       const operation = existing ?? start(call, request, work);
       operation.callers++;
