@@ -5,6 +5,7 @@
  * a message saying what holds it, since when and what that waits for. A caller whose deadline passes only stops waiting: the work goes on and
  * its retry joins it. A caller who cancels takes the work with him, unless somebody else still wants it.
  */
+import { type Activity, createActivity } from './activity.ts';
 import type { CallContext } from './call.ts';
 import { reasonOf, throwIfOver, untilOver } from './call.ts';
 import { CallError } from './errors.ts';
@@ -47,7 +48,7 @@ interface Running {
   readonly request: OperationRequest;
   readonly requestId: string;
   readonly startedAt: number;
-  readonly activities: string[];
+  readonly activity: Activity;
   readonly controller: AbortController;
   callers: number;
   /** A caller left because of a deadline: his retry will want the result. */
@@ -64,12 +65,12 @@ export function createOperations(now: () => number = Date.now): Operations {
       if (clash) throw new CallError('ABORTED', explain(request, clash, other, now()));
     }
     const controller = new AbortController();
-    const activities: string[] = [];
+    const activity = createActivity();
     const operation: Running = {
       request,
       requestId: call.requestId,
       startedAt: now(),
-      activities,
+      activity,
       controller,
       callers: 0,
       kept: false,
@@ -80,7 +81,7 @@ export function createOperations(now: () => number = Date.now): Operations {
       () => controller.abort(new CallError('DEADLINE_EXCEEDED', overLimit(operation))),
       request.limitMs,
     );
-    operation.result = work(operationContext(call, controller.signal, activities)).finally(() => {
+    operation.result = work({ ...call, signal: controller.signal, waitingFor: activity.waitingFor }).finally(() => {
       clearTimeout(timer);
       running.delete(request.key);
     });
@@ -111,7 +112,7 @@ export function createOperations(now: () => number = Date.now): Operations {
         title: one.request.title,
         requestId: one.requestId,
         startedAt: one.startedAt,
-        waitingFor: one.activities.at(-1),
+        waitingFor: one.activity.current(),
         callers: one.callers,
       })),
     async stop() {
@@ -131,21 +132,6 @@ function leave(operation: Running, reason: CallError): void {
   if (operation.callers === 0 && !operation.kept) operation.controller.abort(reason);
 }
 
-function operationContext(call: CallContext, signal: AbortSignal, activities: string[]): CallContext {
-  return {
-    ...call,
-    signal,
-    async waitingFor(what, work) {
-      activities.push(what);
-      try {
-        return await work();
-      } finally {
-        activities.splice(activities.lastIndexOf(what), 1);
-      }
-    },
-  };
-}
-
 function conflict(wanted: readonly Claim[], held: readonly Claim[]): string | undefined {
   const clash = wanted.find((want) => held.some((hold) => hold.on === want.on && !(hold.shared && want.shared)));
   return clash?.on;
@@ -153,13 +139,13 @@ function conflict(wanted: readonly Claim[], held: readonly Claim[]): string | un
 
 function explain(request: OperationRequest, on: string, other: Running, now: number): string {
   const age = Math.round((now - other.startedAt) / 1000);
-  const waiting = other.activities.at(-1);
+  const waiting = other.activity.current();
   const where = waiting === undefined ? '' : `, in ${waiting}`;
   return `${request.title} must wait: ${on} is held by ${other.request.title} (${age} s${where}); try again later`;
 }
 
 function overLimit(operation: Running): string {
-  const waiting = operation.activities.at(-1);
+  const waiting = operation.activity.current();
   const where = waiting === undefined ? '' : ` while waiting for ${waiting}`;
   return `${operation.request.title} passed its limit of ${Math.round(operation.request.limitMs / 1000)} s${where}`;
 }
