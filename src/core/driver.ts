@@ -6,7 +6,7 @@
  *
  * Rules for every operation: it may be repeated, and a crash between any two steps is completed by the same call or removed by delete; it
  * watches `call.signal`; it throws CallError with the code the CSI spec asks for. Making a driver does no input or output: an unreachable
- * back end shows in the calls, not at start.
+ * back end shows in the calls, not at start. Operations are plain functions: they never use `this`, so that they can be taken out and wrapped.
  */
 import type { CallContext } from './call.ts';
 import type { AdvertisedCapabilities, NodeCapability } from './capabilities.ts';

@@ -83,7 +83,7 @@ function joinVolumes(volumes: VolumeOperations, run: Run): VolumeOperations {
     ...(modify && {
       modify: (call, id, parameters) =>
         run(call, `ControllerModifyVolume ${id}`, parameters, [volume(id)], limits.change, (inner) =>
-          modify.call(volumes, inner, id, parameters),
+          modify(inner, id, parameters),
         ),
     }),
   };
@@ -134,13 +134,13 @@ function joinNode(node: NodeOperations, run: Run): NodeOperations {
     ...(stage && {
       stage: (call, request) =>
         run(call, `NodeStageVolume ${request.volumeId}`, request, [path(request.stagingPath)], limits.node, (inner) =>
-          stage.call(node, inner, request),
+          stage(inner, request),
         ),
     }),
     ...(unstage && {
       unstage: (call, request) =>
         run(call, `NodeUnstageVolume ${request.volumeId}`, request, [path(request.stagingPath)], limits.node, (inner) =>
-          unstage.call(node, inner, request),
+          unstage(inner, request),
         ),
     }),
     publish: (call, request) =>
@@ -159,7 +159,7 @@ function joinNode(node: NodeOperations, run: Run): NodeOperations {
     ...(expand && {
       expand: (call, request) =>
         run(call, `NodeExpandVolume ${request.volumeId}`, request, [path(request.volumePath)], limits.node, (inner) =>
-          expand.call(node, inner, request),
+          expand(inner, request),
         ),
     }),
   };
