@@ -20,6 +20,8 @@ export interface CommandOutput {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
+  /** Present when the program wrote more than is kept (1 MiB a stream): whoever decides by a list must not act on half of it. */
+  readonly truncated?: true | undefined;
 }
 
 /** Runs a command to its end. */

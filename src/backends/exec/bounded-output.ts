@@ -1,0 +1,31 @@
+import type { Readable } from 'node:stream';
+
+/** What a child has written to one of its streams, up to a limit. */
+export interface BoundedOutput {
+  readonly truncated: () => boolean;
+  /** The text so far; when it was cut, the last line says so. */
+  readonly text: () => string;
+}
+
+/**
+ * Reads a stream to its end and keeps the first `limit` bytes: a child that floods its output never blocks and never fills the memory.
+ * A child that could not be started may have no stream.
+ */
+export function collectOutput(stream: Readable | null | undefined, limit: number): BoundedOutput {
+  const chunks: Buffer[] = [];
+  let kept = 0;
+  let seen = 0;
+  stream?.on('data', (chunk: Buffer) => {
+    seen += chunk.length;
+    if (kept >= limit) return;
+    const part = chunk.subarray(0, limit - kept);
+    chunks.push(part);
+    kept += part.length;
+  });
+  // A pipe that breaks has nothing more to say; how the child ended is told by its exit.
+  stream?.on('error', () => {});
+  return {
+    truncated: () => seen > kept,
+    text: () => Buffer.concat(chunks).toString('utf8') + (seen > kept ? `\n[output cut after ${limit} bytes]` : ''),
+  };
+}
