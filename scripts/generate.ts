@@ -59,7 +59,7 @@ async function codecModule(root: protobuf.Root, api: protobuf.Namespace): Promis
   const compile = promisify<string[], string | undefined>(pbjs.main);
   const code = await compile(['-t', 'static-module', '-w', 'esm', '--es6', ...flags.split(' '), input]);
   if (!code) throw new Error('pbjs made no code');
-  return withNumbers(code) + namedExports(api);
+  return withSettings(code) + namedExports(api);
 }
 
 /** What a package holds. */
@@ -73,11 +73,15 @@ function members(description: protobuf.INamespace, ...path: string[]): Record<st
   return found;
 }
 
-/** Without this, the reader gives 64-bit integers as objects whenever the `long` package can be found. */
-function withNumbers(code: string): string {
+/**
+ * Settings of the protobufjs runtime, before any message is defined: unknown fields are kept, and 64-bit integers are numbers even where the
+ * `long` package can be found.
+ */
+function withSettings(code: string): string {
   const importLine = 'import $protobuf from "protobufjs/minimal.js";\n';
   if (!code.includes(importLine)) throw new Error('pbjs writes its import in another way now');
-  return code.replace(importLine, `${importLine}\n$protobuf.util.Long = null;\n$protobuf.configure();\n`);
+  const settings = ['Reader.discardUnknown = false', 'util.Long = null', 'configure()'];
+  return code.replace(importLine, `${importLine}\n${settings.map((one) => `$protobuf.${one};\n`).join('')}`);
 }
 
 function namedExports(api: protobuf.Namespace): string {
