@@ -66,6 +66,15 @@ export function keysOf(views: readonly GenericSchema[]): readonly string[] | und
 
 const open: ReadonlySet<string> = new Set(['record', 'loose_object', 'object_with_rest', 'any', 'unknown', 'custom']);
 
+/** Whether values of these schemas are maps and never lists. */
+export function onlyMaps(views: readonly GenericSchema[]): boolean {
+  const types = views.map((view) => partsOf(view).type);
+  return types.some((type) => maps.has(type)) && !types.some((type) => lists.has(type));
+}
+
+const maps: ReadonlySet<string> = new Set(['object', 'strict_object', 'loose_object', 'object_with_rest', 'record']);
+const lists: ReadonlySet<string> = new Set(['array', 'tuple', 'any', 'unknown', 'custom']);
+
 /** What `v.metadata` in the pipe of this very schema says under `name`. */
 export function metadataOf(schema: GenericSchema, name: string): unknown {
   for (const item of partsOf(schema).pipe ?? []) {
