@@ -38,7 +38,7 @@ export interface CsiFrontendOptions extends ServiceOptions {
 export function createCsiFrontend(driver: Driver, options: CsiFrontendOptions): CsiFrontend {
   const server = new Server();
   const add = (definition: Definition, handlers: object) =>
-    server.addService(definition as ServiceDefinition, unaryHandlers(definition, handlers as AnyHandlers, options));
+    server.addService(definition, unaryHandlers(definition, handlers as AnyHandlers, options));
   add(services.Identity, identityHandlers(driver, options));
   if (options.modes.has('controller')) add(services.Controller, controllerHandlers(driver));
   if (options.modes.has('node')) add(services.Node, nodeHandlers(driver));
@@ -54,7 +54,7 @@ export function createCsiFrontend(driver: Driver, options: CsiFrontendOptions): 
   };
 }
 
-type Definition = Readonly<Record<string, { readonly path: string; readonly requestName: string }>>;
+type Definition = ServiceDefinition & Readonly<Record<string, { readonly requestName: string }>>;
 type AnyHandlers = Readonly<Record<string, (call: CallContext, request: object) => Promise<object>>>;
 
 function unaryHandlers(
