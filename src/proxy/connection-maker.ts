@@ -1,0 +1,40 @@
+/** From the text of a connection file to the connection. */
+import { parseConfig } from '../config/load.ts';
+import { ConfigError, formatProblem } from '../config/problem.ts';
+import type { ProxyConfig } from './config.ts';
+import type { Connection, ParseConnection } from './connection.ts';
+import { makeConnection } from './connection.ts';
+import type { ProxyEnvironment } from './environment.ts';
+import type { LocalNode } from './local-node.ts';
+
+/** Parses connection files on top of the main file: its `service`, `node` and `csi` count where a connection says nothing. */
+export function connectionParser(config: ProxyConfig, environment: ProxyEnvironment): ParseConnection {
+  const { service, node, csi } = config;
+  const { driverType, driverNames, env } = environment;
+  return (text, file) => {
+    const schemaFor = (name: string) => {
+      if (name === 'proxy') throw behindItself(file);
+      return driverType(name)?.schema;
+    };
+    const loaded = parseConfig(text, file, schemaFor, { env, under: { service, node, csi }, driverNames });
+    const type = driverType(loaded.driver);
+    if (!type) throw behindItself(file);
+    return { type, options: loaded.value, warnings: loaded.warnings };
+  };
+}
+
+/** Makes connections for {@link createConnections}. */
+export function connectionMaker(config: ProxyConfig, environment: ProxyEnvironment, localNode: LocalNode) {
+  const parse = connectionParser(config, environment);
+  return async (name: string, text: string, file: string): Promise<Connection> => {
+    const parsed = parse(text, file);
+    for (const warning of parsed.warnings) environment.log.warn(formatProblem(warning), { connection: name });
+    await parsed.type.prepare?.(parsed.options as never);
+    return makeConnection(name, parsed, environment, await localNode.view(), config.proxy.nodeTopology.prefix);
+  };
+}
+
+function behindItself(file: string): ConfigError {
+  const message = 'a connection cannot be a proxy: give it the driver of its storage';
+  return new ConfigError([{ severity: 'error', file, line: 0, column: 0, path: 'driver', message }]);
+}

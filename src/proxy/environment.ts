@@ -1,0 +1,21 @@
+/** What the process tells the proxy about where it runs. */
+import type { RunCommand } from '../backends/exec/run.ts';
+import type { NodeOptions } from '../config/common.ts';
+import type { Driver, NodeOperations } from '../core/driver.ts';
+import type { Logger } from '../core/logger.ts';
+import type { Operations } from '../core/operations.ts';
+import type { DriverType } from '../drivers/type.ts';
+import type { LocalNodeFacts } from './local-node.ts';
+
+export interface ProxyEnvironment extends LocalNodeFacts {
+  /** `--csi-name`. */
+  readonly csiName: string;
+  readonly run: RunCommand;
+  readonly log: Logger;
+  readonly driverType: (name: string) => DriverType<never> | undefined;
+  readonly driverNames: readonly string[];
+  /** Makes equal requests share one run. */
+  readonly joining: (driver: Driver, operations: Operations) => Driver;
+  /** The node's side of volumes whose connection has no file on this node. */
+  readonly nodePlane: (options: NodeOptions | undefined) => Required<NodeOperations>;
+}
