@@ -1,5 +1,5 @@
 /** Makes src/generated from proto/csi.proto: the codec, its types, the service table and the list of secret fields. */
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import protobuf from 'protobufjs';
@@ -8,6 +8,7 @@ import { codecTypes } from './generate/codec-types.ts';
 import { secretsModule, secretsTypes } from './generate/secrets.ts';
 import { servicesModule, servicesTypes } from './generate/services.ts';
 import { repository } from './lib/repository.ts';
+import { writeChanged } from './lib/write-changed.ts';
 
 const proto = join(repository, 'proto/csi.proto');
 const output = join(repository, 'src/generated');
@@ -75,26 +76,19 @@ function members(description: protobuf.INamespace, ...path: string[]): Record<st
 
 /**
  * Settings of the protobufjs runtime, before any message is defined: unknown fields are kept, and 64-bit integers are numbers even where the
- * `long` package can be found.
+ * `long` package can be found. A message that was not sent is undefined, as elsewhere in the program, instead of null.
  */
 function withSettings(code: string): string {
   const importLine = 'import $protobuf from "protobufjs/minimal.js";\n';
   if (!code.includes(importLine)) throw new Error('pbjs writes its import in another way now');
   const settings = ['Reader.discardUnknown = false', 'util.Long = null', 'configure()'];
-  return code.replace(importLine, `${importLine}\n${settings.map((one) => `$protobuf.${one};\n`).join('')}`);
+  const prelude = settings.map((one) => `$protobuf.${one};\n`).join('');
+  return code.replace(importLine, `${importLine}\n${prelude}`).replace(/(\.prototype\.\w+ = )null;/g, '$1$undefined;');
 }
 
 function namedExports(api: protobuf.Namespace): string {
   const names = api.nestedArray.filter((one) => one instanceof protobuf.Type || one instanceof protobuf.Enum);
   return `\nexport const {\n${names.map((one) => `  ${one.name},\n`).join('')}} = csi.v1;\n`;
-}
-
-async function writeChanged(path: string, content: string): Promise<void> {
-  const before = await readFile(path, 'utf8').catch(() => undefined);
-  if (before === content) return;
-  const temporary = `${path}.${process.pid}`;
-  await writeFile(temporary, content);
-  await rename(temporary, path);
 }
 
 if (process.argv[1] === import.meta.filename) await generate();
