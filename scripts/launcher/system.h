@@ -1,0 +1,119 @@
+// What differs between the processors: system calls, entering and leaving the launcher. And the few numbers of the
+// kernel's interface that are needed, so that no C library's headers have to be installed.
+#ifndef SYSTEM_H
+#define SYSTEM_H
+
+#include <stdint.h>
+
+#if defined(__x86_64__)
+
+enum { SYS_write = 1, SYS_close = 3, SYS_mmap = 9, SYS_pread64 = 17, SYS_sendfile = 40, SYS_exit_group = 231,
+       SYS_openat = 257, SYS_memfd_create = 319 };
+#define ELF_MACHINE 62
+
+static inline long system_call(long number, long a, long b, long c, long d, long e, long f) {
+  long result;
+  register long r10 __asm__("r10") = d;
+  register long r8 __asm__("r8") = e;
+  register long r9 __asm__("r9") = f;
+  __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
+  return result;
+}
+
+// The kernel's entry point, and the one that the dynamic loader is told is the program's. At the latter rdx holds a
+// function that the program must register to be run at exit.
+__asm__(".pushsection .text\n"
+        ".globl _start\n.hidden _start\n.type _start, @function\n_start:\n"
+        "  xor %ebp, %ebp\n  mov %rsp, %rdi\n  and $-16, %rsp\n  call launch\n  hlt\n"
+        ".globl program_entry\n.hidden program_entry\n.type program_entry, @function\nprogram_entry:\n"
+        "  push %rdx\n  sub $8, %rsp\n  call settle\n  add $8, %rsp\n  pop %rdx\n  xor %ebp, %ebp\n  jmp *%rax\n"
+        ".popsection\n");
+
+static inline _Noreturn void enter(uintptr_t entry, void *stack) {
+  __asm__ volatile("mov %0, %%rsp\n  xor %%edx, %%edx\n  xor %%ebp, %%ebp\n  jmp *%1" : : "S"(stack), "D"(entry) : "memory");
+  __builtin_unreachable();
+}
+
+#elif defined(__aarch64__)
+
+enum { SYS_openat = 56, SYS_close = 57, SYS_write = 64, SYS_pread64 = 67, SYS_sendfile = 71, SYS_exit_group = 94,
+       SYS_mmap = 222, SYS_memfd_create = 279 };
+#define ELF_MACHINE 183
+
+static inline long system_call(long number, long a, long b, long c, long d, long e, long f) {
+  register long x8 __asm__("x8") = number;
+  register long x0 __asm__("x0") = a;
+  register long x1 __asm__("x1") = b;
+  register long x2 __asm__("x2") = c;
+  register long x3 __asm__("x3") = d;
+  register long x4 __asm__("x4") = e;
+  register long x5 __asm__("x5") = f;
+  __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+  return x0;
+}
+
+// As above; here x0 holds the function to be registered.
+__asm__(".pushsection .text\n"
+        ".globl _start\n.hidden _start\n.type _start, %function\n_start:\n"
+        "  mov x29, #0\n  mov x30, #0\n  mov x0, sp\n  bl launch\n  brk #1\n"
+        ".globl program_entry\n.hidden program_entry\n.type program_entry, %function\nprogram_entry:\n"
+        "  str x0, [sp, #-16]!\n  bl settle\n  mov x16, x0\n  ldr x0, [sp], #16\n"
+        "  mov x29, #0\n  mov x30, #0\n  br x16\n"
+        ".popsection\n");
+
+static inline _Noreturn void enter(uintptr_t entry, void *stack) {
+  register void *x16 __asm__("x16") = stack;
+  register uintptr_t x17 __asm__("x17") = entry;
+  __asm__ volatile("mov sp, x16\n  mov x0, #0\n  mov x29, #0\n  mov x30, #0\n  br x17" : : "r"(x16), "r"(x17) : "memory");
+  __builtin_unreachable();
+}
+
+#else
+#error "no system calls for this processor"
+#endif
+
+extern char program_entry[] __attribute__((visibility("hidden")));
+
+#define ENOENT 2
+#define EINVAL 22
+#define ENOTDIR 20
+#define AT_FDCWD (-100)
+#define O_RDONLY 0
+#define O_CLOEXEC 02000000
+#define MFD_CLOEXEC 1
+#define MFD_NOEXEC_SEAL 8
+#define PROT_NONE 0
+#define PROT_READ 1
+#define PROT_WRITE 2
+#define PROT_EXEC 4
+#define MAP_PRIVATE 0x02
+#define MAP_FIXED 0x10
+#define MAP_ANONYMOUS 0x20
+#define MAP_NORESERVE 0x4000
+#define MAP_FIXED_NOREPLACE 0x100000
+
+static inline long sys_open(const char *path) {
+  return system_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+}
+static inline long sys_close(long fd) { return system_call(SYS_close, fd, 0, 0, 0, 0, 0); }
+static inline long sys_write(int fd, const void *data, uint64_t size) {
+  return system_call(SYS_write, fd, (long)data, (long)size, 0, 0, 0);
+}
+static inline long sys_pread(long fd, void *data, uint64_t size, uint64_t offset) {
+  return system_call(SYS_pread64, fd, (long)data, (long)size, (long)offset, 0, 0);
+}
+static inline long sys_mmap(uintptr_t address, uint64_t size, int protection, int flags, long fd, uint64_t offset) {
+  return system_call(SYS_mmap, (long)address, (long)size, protection, flags, fd, (long)offset);
+}
+static inline long sys_sendfile(long to, long from, uint64_t *offset, uint64_t size) {
+  return system_call(SYS_sendfile, to, from, (long)offset, (long)size, 0, 0);
+}
+static inline long sys_memfd_create(const char *name, unsigned flags) {
+  return system_call(SYS_memfd_create, (long)name, flags, 0, 0, 0, 0);
+}
+static inline _Noreturn void sys_exit(int code) {
+  for (;;) system_call(SYS_exit_group, code, 0, 0, 0, 0, 0);
+}
+
+#endif
