@@ -1,0 +1,45 @@
+/** Owner and mode of new volumes: `dirPermissionsMode`, `dirPermissionsUser`, `dirPermissionsGroup`. */
+import type { CommandOutput } from '../../backends/exec/run.ts';
+import { CallError } from '../../core/errors.ts';
+import type { Call, Directory } from './directory.ts';
+
+const lookupLimitMs = 10_000;
+
+/** Gives a volume's folder the configured mode, user and group. What is not configured stays. */
+export async function applyPermissions(directory: Directory, call: Call, path: string): Promise<void> {
+  const { files, options } = directory;
+  const user = await numberOf(directory, call, 'passwd', options.dirPermissionsUser);
+  const group = await numberOf(directory, call, 'group', options.dirPermissionsGroup);
+  // A change of owner clears the set-id bits, so the mode comes last.
+  if (user !== undefined || group !== undefined) await files.setOwner(path, user ?? -1, group ?? -1);
+  if (options.dirPermissionsMode !== undefined) await files.setMode(path, options.dirPermissionsMode);
+}
+
+/** A user's or group's number: itself, or as the host's databases have it. */
+async function numberOf(
+  { run }: Directory,
+  call: Call,
+  database: 'passwd' | 'group',
+  name: string | undefined,
+): Promise<number | undefined> {
+  if (name === undefined || name === '') return undefined;
+  if (/^\d+$/.test(name)) return Number(name);
+  const output = await run(call, {
+    program: 'getent',
+    args: [database, name],
+    timeoutMs: lookupLimitMs,
+    accept: [0, 2],
+  });
+  const found = idIn(output);
+  if (found === undefined) {
+    const what = database === 'passwd' ? 'user' : 'group';
+    throw new CallError('FAILED_PRECONDITION', `the host knows no ${what} ${JSON.stringify(name)}`);
+  }
+  return found;
+}
+
+/** The third field of `name:x:1000:…`. */
+function idIn(output: CommandOutput): number | undefined {
+  const field = output.stdout.split('\n')[0]?.split(':')[2];
+  return field !== undefined && /^\d+$/.test(field) ? Number(field) : undefined;
+}

@@ -1,0 +1,134 @@
+/**
+ * Removing a folder with everything in it, whatever a tenant has put there: millions of files, chains of folders longer than a path may be,
+ * links, and processes that still change it.
+ *
+ * Every folder found below the root is first moved up to the root, which only root can enter, and looked at again there. So paths stay short,
+ * a folder that is swapped for a symbolic link meanwhile is never followed, and a mount point is never entered, since it cannot be moved.
+ */
+import { randomBytes } from 'node:crypto';
+import * as fs from 'node:fs/promises';
+import { posix } from 'node:path';
+import { throwIfOver } from '../../core/call.ts';
+import { CallError, errnoOf } from '../../core/errors.ts';
+
+/** Entries removed at a time. */
+const batchSize = 64;
+
+/** Removes `root` and what is in it, if it is there. Stops between two batches when the signal is aborted. */
+export async function removeTree(root: string, signal: AbortSignal): Promise<void> {
+  const fresh = newNames(root);
+  const pending = [root];
+  let fruitless = 0;
+  for (let folder = pending.at(-1); folder !== undefined; folder = pending.at(-1)) {
+    throwIfOver(signal);
+    if (await removeEmpty(folder)) {
+      pending.pop();
+      continue;
+    }
+    const at = folder;
+    const names = await firstEntries(folder);
+    fruitless = names.length === 0 ? fruitless + 1 : 0;
+    if (fruitless > 3)
+      throw new CallError('ABORTED', `${folder} is not empty, but shows no entries: somebody changes it`);
+    const found = await Promise.all(names.map((name) => removeEntry(root, at, name, fresh)));
+    pending.push(...found.filter((path) => path !== undefined));
+  }
+}
+
+function newNames(root: string): () => string {
+  const run = randomBytes(4).toString('hex');
+  let count = 0;
+  return () => posix.join(root, `${run}-${count++}`);
+}
+
+/** True when the folder is gone. */
+async function removeEmpty(folder: string): Promise<boolean> {
+  try {
+    await fs.rmdir(folder);
+    return true;
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === 'ENOTEMPTY' || errno === 'EEXIST') return false;
+    if (errno === 'ENOENT') return true;
+    if (errno === 'ENOTDIR') {
+      await fs.unlink(folder);
+      return true;
+    }
+    throw explained(error, folder);
+  }
+}
+
+async function firstEntries(folder: string): Promise<readonly string[]> {
+  const names: string[] = [];
+  try {
+    for await (const entry of await fs.opendir(folder, { bufferSize: batchSize })) {
+      names.push(entry.name);
+      if (names.length === batchSize) break;
+    }
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw explained(error, folder);
+  }
+  return names;
+}
+
+/** Removes what is not a folder. A folder is made ready to be emptied and its present path returned. */
+async function removeEntry(
+  root: string,
+  folder: string,
+  name: string,
+  fresh: () => string,
+): Promise<string | undefined> {
+  const path = posix.join(folder, name);
+  try {
+    await fs.unlink(path);
+    return undefined;
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === 'ENOENT') return undefined;
+    // Linux says EISDIR for folders; POSIX, and some file systems, EPERM.
+    if (errno !== 'EISDIR' && !(errno === 'EPERM' && (await isFolder(path)))) throw explained(error, path);
+  }
+  const place = folder === root ? path : await moveUp(path, fresh());
+  return place !== undefined && (await isFolder(place)) ? place : undefined;
+}
+
+/** Moves a folder next to the others. One that belongs to a nested btrfs subvolume cannot leave it and is emptied where it is. */
+async function moveUp(path: string, place: string): Promise<string | undefined> {
+  try {
+    await fs.rename(path, place);
+    return place;
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === 'ENOENT') return undefined;
+    if (errno === 'EXDEV') return path;
+    throw explained(error, path);
+  }
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  try {
+    return (await fs.lstat(path)).isDirectory();
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+function explained(error: unknown, path: string): unknown {
+  switch (errnoOf(error)) {
+    case 'EBUSY':
+      return new CallError('FAILED_PRECONDITION', `${path} cannot be removed: something is mounted there`, {
+        cause: error,
+      });
+    case 'EPERM':
+      return new CallError(
+        'FAILED_PRECONDITION',
+        `${path} cannot be removed: it may be marked immutable (lsattr shows it)`,
+        {
+          cause: error,
+        },
+      );
+    default:
+      return error;
+  }
+}

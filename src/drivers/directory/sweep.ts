@@ -1,0 +1,107 @@
+/**
+ * Finishing or removing what processes left behind that died in the middle of their work.
+ *
+ * Work of a living process is never touched. One whose owner cannot be seen from here (another machine, another container) counts as living
+ * as long as its folder was touched lately. Before anything is removed its folder is renamed to be this process's own, which stops an owner
+ * that lives after all: all its paths are gone.
+ */
+import { posix } from 'node:path';
+import { untilOver } from '../../core/call.ts';
+import type { Call, Directory } from './directory.ts';
+import type { Area } from './layout.ts';
+import { isId } from './layout.ts';
+import { lifeOf, thisOwner } from './owner.ts';
+import { readRecord } from './record.ts';
+import { believedMs, isRunning, workAt } from './work.ts';
+import type { WorkName } from './work-name.ts';
+import { formatWorkName, newWork, parseWorkName } from './work-name.ts';
+
+export interface Sweeper {
+  /** Sweeps once. Returns when it is done, or after a moment when there is much to remove; that goes on by itself. Never throws but for the signal. */
+  sweep(call: Call): Promise<void>;
+  /** Ends what still goes on. */
+  close(): Promise<void>;
+}
+
+/** How long a call waits for the leftovers of others to be removed, in milliseconds. */
+const patienceMs = 2_000;
+
+export function createSweeper(directory: Directory): Sweeper {
+  const { log } = directory;
+  const stopped = new AbortController();
+  let going: Promise<void> | undefined;
+
+  async function removeAll(names: readonly string[]): Promise<void> {
+    for (const name of names) {
+      await takeOver(directory, { signal: stopped.signal, log }, name).catch((error: unknown) => {
+        if (!stopped.signal.aborted) log.warn('a folder of unfinished work could not be removed', { name, error });
+      });
+    }
+  }
+
+  return {
+    async sweep(call) {
+      const names = await leftovers(directory);
+      if (names.length === 0) return;
+      going ??= removeAll(names).finally(() => {
+        going = undefined;
+      });
+      await untilOver(call.signal, Promise.race([going, patience()]));
+    },
+    async close() {
+      stopped.abort();
+      await going;
+    },
+  };
+}
+
+function patience(): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, patienceMs).unref();
+  });
+}
+
+/** Names in the work folder whose owners are dead. */
+async function leftovers({ files, layout }: Directory): Promise<readonly string[]> {
+  const names = (await files.list(layout.tmp)).filter((name) => !isRunning(name));
+  if (names.length === 0) return names;
+  const mine = await thisOwner();
+  const dead: string[] = [];
+  for (const name of names) {
+    const owner = parseWorkName(name)?.owner;
+    // This process's own works are in isRunning, so one that is not there was left when its removal failed.
+    const life = owner === undefined ? 'unknown' : owner === mine ? 'dead' : await lifeOf(owner);
+    if (life === 'alive') continue;
+    const touched = life === 'dead' ? undefined : await files.touchedAt(posix.join(layout.tmp, name));
+    if (life === 'dead' || (touched && Date.now() - touched.getTime() > believedMs)) dead.push(name);
+  }
+  return dead;
+}
+
+async function takeOver(directory: Directory, call: Call, name: string): Promise<void> {
+  const { files, layout, quotas } = directory;
+  const left = parseWorkName(name) ?? { owner: '', work: newWork() };
+  const taken: WorkName = { ...left, owner: await thisOwner() };
+  const takenName = formatWorkName(taken);
+  if (isRunning(takenName)) return;
+  const path = posix.join(layout.tmp, takenName);
+  const there = takenName === name ? await files.kindOf(path) : await files.move(posix.join(layout.tmp, name), path);
+  if (!there) return;
+  await finishPromised(directory, path, taken.work);
+  await files.removeTree(path, call.signal);
+  if (taken.project !== undefined) await quotas.releaseUnused(call, taken.project);
+  call.log.info('swept what a dead process left', { work: taken.work });
+}
+
+/** Moves data to its place whose record is in its place already. */
+async function finishPromised({ files, layout }: Directory, path: string, work: string): Promise<void> {
+  for (const name of await files.list(path)) {
+    const area: Area | undefined = name.startsWith('v.') ? 'v' : name.startsWith('s.') ? 's' : undefined;
+    const id = name.slice(2);
+    if (!area || !isId(area, id)) continue;
+    const record = await readRecord(files, layout, area, id);
+    if (record?.work !== work || (await files.kindOf(layout.data(area, id)))) continue;
+    await files.move(workAt(path, work).data(area, id), layout.data(area, id));
+    await files.sync([layout.dataFolder(area)]);
+  }
+}

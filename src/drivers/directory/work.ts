@@ -1,0 +1,99 @@
+/**
+ * Folders in which something is made before it appears, or removed after it has disappeared.
+ *
+ * They are in one file system with the data, so that a rename moves a finished thing to its place at once. The name tells the owner; what a
+ * dead owner has left is finished or removed by the next call (sweep.ts).
+ */
+import { posix } from 'node:path';
+import type { Directory } from './directory.ts';
+import type { Area } from './layout.ts';
+import { thisOwner } from './owner.ts';
+import { formatWorkName, newWork } from './work-name.ts';
+
+export interface Work {
+  /** Distinguishes it from all others. */
+  readonly id: string;
+  readonly path: string;
+  /** Where the data of a volume or snapshot is made. */
+  data(area: Area, id: string): string;
+  /** Where a record is written. */
+  readonly record: string;
+  /** Where something goes to be removed. */
+  readonly trash: string;
+}
+
+/** How often the owner of a long work shows that he lives to those who cannot see his process, and how long they believe it. In milliseconds. */
+const heartbeatMs = 30_000;
+export const believedMs = 20 * heartbeatMs;
+
+/** How long a failed call may take to remove what it had made. What is left then is removed by the next call. */
+const cleanUpMs = 30_000;
+
+/** Works of this process, whichever driver instance does them. */
+const running = new Set<string>();
+
+/** Whether this process works in the folder of this name now. */
+export function isRunning(name: string): boolean {
+  return running.has(name);
+}
+
+/** Gives `body` a folder to work in and removes the folder, with what is still in it, afterwards. */
+export async function withWork<T>(
+  directory: Directory,
+  body: (work: Work) => Promise<T>,
+  project?: number,
+): Promise<T> {
+  const id = newWork();
+  const name = formatWorkName({ owner: await thisOwner(), work: id, project });
+  const path = posix.join(directory.layout.tmp, name);
+  running.add(name);
+  try {
+    await requireLayout(directory);
+    await directory.files.makeFolder(path, 0o700);
+    return await keptAlive(directory, path, () => body(workAt(path, id)));
+  } finally {
+    await removeLeft(directory, path);
+    running.delete(name);
+  }
+}
+
+/** A folder of work, by its path and the id of the work. */
+export function workAt(path: string, id: string): Work {
+  return {
+    id,
+    path,
+    data: (area, dataId) => posix.join(path, `${area}.${dataId}`),
+    record: posix.join(path, 'record.json'),
+    trash: posix.join(path, 'trash'),
+  };
+}
+
+/** Makes the base path's folders unless they are there. */
+export async function requireLayout(directory: Directory): Promise<void> {
+  if ((await directory.files.kindOf(directory.layout.tmp)) === undefined) await makeLayout(directory);
+}
+
+/** Makes those of the base path's folders that are missing. Only root may look into ours: volumes in the making have their final permissions. */
+export async function makeLayout({ files, layout }: Directory): Promise<void> {
+  for (const folder of layout.folders) {
+    await files.ensureFolder(folder, folder.startsWith(posix.join(layout.base, '.')) ? 0o700 : 0o755);
+  }
+}
+
+async function keptAlive<T>({ files }: Directory, path: string, body: () => Promise<T>): Promise<T> {
+  const timer = setInterval(() => files.touch(path).catch(() => {}), heartbeatMs);
+  timer.unref();
+  try {
+    return await body();
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+async function removeLeft({ files, log }: Directory, path: string): Promise<void> {
+  try {
+    await files.removeTree(path, AbortSignal.timeout(cleanUpMs));
+  } catch (error) {
+    log.warn('a folder of unfinished work could not be removed now; the next call will try again', { path, error });
+  }
+}
