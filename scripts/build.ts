@@ -1,41 +1,19 @@
 /** `npm run build [-- --bundle-only]`: dist/switchboard.mjs, then the executables made from it. */
-import { existsSync } from 'node:fs';
-import { mkdir, stat } from 'node:fs/promises';
-import { join, relative } from 'node:path';
-import { generate } from './generate.ts';
-import { bundle } from './lib/bundle.ts';
+import { stat } from 'node:fs/promises';
+import { relative } from 'node:path';
+import { buildExecutable } from './executable.ts';
+import { buildBundle, bundlePath } from './lib/build-bundle.ts';
 import { repository } from './lib/repository.ts';
-import { writeChanged } from './lib/write-changed.ts';
-
-/** Where {@link buildBundle} writes. */
-export const bundlePath = join(repository, 'dist/switchboard.mjs');
-
-/** Brings dist/switchboard.mjs up to date with the sources. Takes well under a second. */
-export async function buildBundle(): Promise<void> {
-  await generate();
-  await mkdir(join(repository, 'dist'), { recursive: true });
-  await writeChanged(bundlePath, await bundle({ format: 'esm' }));
-}
-
-interface Executables {
-  /** Makes dist/switchboard-linux-<arch> and returns its path. */
-  buildExecutable(arch: 'x64' | 'arm64'): Promise<string>;
-}
 
 async function buildAll(): Promise<void> {
   const started = performance.now();
   await buildBundle();
   await report(bundlePath, started);
   if (process.argv.includes('--bundle-only')) return;
-  const executables = join(import.meta.dirname, 'executable.ts');
-  if (!existsSync(executables)) {
-    console.log('✗ scripts/executable.ts is missing: NO EXECUTABLE WAS BUILT');
-    return;
-  }
-  const { buildExecutable }: Executables = await import(executables);
   for (const arch of ['x64', 'arm64'] as const) {
     const began = performance.now();
-    await report(await buildExecutable(arch), began);
+    const path = await buildExecutable({ arch, say: (line) => console.log(`  ${line}`) });
+    if (path !== undefined) await report(path, began);
   }
 }
 

@@ -1,7 +1,7 @@
 /** `npm start [-- argument…]`: the program, up to date with its sources, in the foreground. Its state is in .switchboard beside package.json. */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { buildBundle, bundlePath } from './build.ts';
+import { buildBundle, bundlePath } from './lib/build-bundle.ts';
 import { repository } from './lib/repository.ts';
 
 async function start(): Promise<void> {

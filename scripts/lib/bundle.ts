@@ -5,22 +5,15 @@ import { type BuildOptions, build, type Plugin } from 'esbuild';
 import { commitOf } from './commit.ts';
 import { repository } from './repository.ts';
 
-export interface BundleTarget {
-  /** `esm` runs by itself on Node.js and Deno; `cjs` is what a single executable application takes. */
-  readonly format: 'esm' | 'cjs';
-  /** Default: src/main.ts. */
-  readonly entry?: string;
-}
-
-/** The bundle's text. Equal sources at an equal commit give equal bytes. */
-export async function bundle(target: BundleTarget): Promise<string> {
-  const { outputFiles } = await build(await options(target));
+/** The bundle's text, an ES module. Equal sources at an equal commit give equal bytes. */
+export async function bundle(entry: string = join(repository, 'src/main.ts')): Promise<string> {
+  const { outputFiles } = await build(await options(entry));
   const text = outputFiles?.[0]?.text;
   if (text === undefined) throw new Error('esbuild made no output');
   return text;
 }
 
-async function options({ format, entry = join(repository, 'src/main.ts') }: BundleTarget): Promise<BuildOptions> {
+async function options(entry: string): Promise<BuildOptions> {
   const { version }: { version: string } = JSON.parse(await readFile(join(repository, 'package.json'), 'utf8'));
   return {
     entryPoints: [entry],
@@ -29,7 +22,7 @@ async function options({ format, entry = join(repository, 'src/main.ts') }: Bund
     write: false,
     platform: 'node',
     target: 'node22',
-    format,
+    format: 'esm',
     // Names stay, so that a stack trace from the field can be read.
     minifyWhitespace: true,
     minifySyntax: true,
@@ -40,7 +33,7 @@ async function options({ format, entry = join(repository, 'src/main.ts') }: Bund
       __SWITCHBOARD_COMMIT__: JSON.stringify(await commitOf(repository)),
     },
     plugins: [stubs],
-    ...(format === 'esm' && { banner: { js: requireBanner } }),
+    banner: { js: requireBanner },
   };
 }
 
