@@ -1,6 +1,6 @@
 /** Makes the static executable: one file that needs nothing of the machine it runs on but the kernel and /proc. */
-import { mkdir, readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, mkdtemp, readFile, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { compileLauncher } from './executable/launcher.ts';
 import { findLibraries } from './executable/libraries.ts';
 import { joinParts } from './executable/parts.ts';
@@ -13,7 +13,7 @@ export interface ExecutableOptions {
   readonly arch: Architecture;
   /** The bundled program, an ES module without top-level await. Default: dist/switchboard.mjs. */
   readonly bundle?: string;
-  /** Default: dist/switchboard-linux-<arch>. */
+  /** On the same file system as dist. Default: dist/switchboard-linux-<arch>. */
   readonly output?: string;
   /** What is said while building. Default: standard error. */
   readonly say?: Say;
@@ -39,25 +39,32 @@ export async function buildExecutable(options: ExecutableOptions): Promise<strin
     say(`NO EXECUTABLE for ${arch}: it takes a C compiler, and ${missing} cannot be installed here. Use ${bundle}`);
     return undefined;
   }
-  const folder = join(repository, 'dist/.work', arch);
-  await mkdir(folder, { recursive: true });
-  const { loader, libraries, root } = await findLibraries(target, say);
-  const launcher = join(folder, 'launcher');
-  await compileLauncher(target, launcher);
-  const program = await makeProgram({ target, bundle, folder, root, say });
-  await joinParts(launcher, [{ name: 'node', content: await readFile(program) }, loader, ...libraries], output);
-  await tryExecutable(output, await runner(target, root, say));
-  const { size } = await stat(output);
-  say(`${output}: ${(size / 1e6).toFixed(1)} MB`);
+  const work = join(repository, 'dist/.work');
+  await mkdir(work, { recursive: true });
+  const folder = await mkdtemp(join(work, `${arch}-`));
+  try {
+    const { loader, libraries, root } = await findLibraries(target, join(folder, 'root'), say);
+    const launcher = join(folder, 'launcher');
+    await compileLauncher(target, launcher);
+    const program = await makeProgram({ target, bundle, folder, root, say });
+    const made = join(folder, 'executable');
+    await joinParts(launcher, [{ name: 'node', content: await readFile(program) }, loader, ...libraries], made);
+    await tryExecutable(made, await runner(target, root, say));
+    // The executable before it stays whole until now, and while it runs.
+    await mkdir(dirname(output), { recursive: true });
+    await rename(made, output);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
   return output;
 }
 
 /** It starts, and V8 takes the code cache: Node.js warns on standard error when it does not. */
-async function tryExecutable(output: string, command: readonly string[] | undefined): Promise<void> {
+async function tryExecutable(path: string, command: readonly string[] | undefined): Promise<void> {
   if (!command) return;
-  const [first, ...rest] = [...command, output, '--version'];
+  const [first, ...rest] = [...command, path, '--version'];
   const { stderr } = await run(first!, rest);
-  if (stderr) throw new Error(`${output} does not start without a word: ${stderr}`);
+  if (stderr) throw new Error(`the executable does not start without a word: ${stderr}`);
 }
 
 if (process.argv[1] === import.meta.filename) {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hasProgram, run, type Say } from './tools.ts';
 
@@ -18,19 +18,16 @@ export interface Wanted {
 }
 
 /**
- * Unpacks Debian packages of one suite into `folder`/root and gives that path. Each comes from the cache in `folder`, else
- * from this machine's Debian mirror, whatever Debian the machine itself runs. A pinned version that the mirror no longer has
- * is replaced by the suite's present one, which is said. Throws where there is no mirror.
+ * Unpacks Debian packages of one suite into the folder `root`. Each comes from the folder `cache`, else from this machine's
+ * Debian mirror, whatever Debian the machine itself runs. A pinned version that the mirror no longer has is replaced by the
+ * suite's present one, which is said. Throws where there is no mirror.
  */
-export async function unpackDebian(wanted: Wanted, folder: string, say: Say): Promise<string> {
-  await mkdir(folder, { recursive: true });
-  let files = await cached(wanted, folder);
-  if (files.includes(undefined)) files = await download(wanted, folder, say);
-  const root = join(folder, 'root');
-  await rm(root, { recursive: true, force: true });
-  await mkdir(root);
+export async function unpackDebian(wanted: Wanted, cache: string, root: string, say: Say): Promise<void> {
+  await mkdir(cache, { recursive: true });
+  let files = await cached(wanted, cache);
+  if (files.includes(undefined)) files = await download(wanted, cache, say);
+  await mkdir(root, { recursive: true });
   for (const file of files) await run('dpkg-deb', ['-x', file!, root]);
-  return root;
 }
 
 const pinnedFile = (folder: string, wanted: DebianPackage): string =>
@@ -48,20 +45,22 @@ function cached(wanted: Wanted, folder: string): Promise<(string | undefined)[]>
 
 const sha256 = (content: Uint8Array): string => createHash('sha256').update(content).digest('hex');
 
-async function download(wanted: Wanted, folder: string, say: Say): Promise<string[]> {
+async function download(wanted: Wanted, cache: string, say: Say): Promise<string[]> {
   for (const tool of ['apt-get', 'dpkg-deb'])
     if (!(await hasProgram(tool))) throw new Error(`there is no ${tool} here`);
-  const apt = join(folder, 'apt');
-  await rm(apt, { recursive: true, force: true });
-  const env = { APT_CONFIG: await aptConfiguration(wanted, apt) };
-  await run('apt-get', ['update', '-q'], { env });
-  const files: string[] = [];
-  for (const one of wanted.packages) files.push(await downloadOne(one, folder, apt, env, say));
-  await rm(apt, { recursive: true, force: true });
-  return files;
+  const apt = await mkdtemp(join(cache, 'apt-'));
+  try {
+    const env = { APT_CONFIG: await aptConfiguration(wanted, apt) };
+    await run('apt-get', ['update', '-q'], { env });
+    const files: string[] = [];
+    for (const one of wanted.packages) files.push(await downloadOne(one, cache, apt, env, say));
+    return files;
+  } finally {
+    await rm(apt, { recursive: true, force: true });
+  }
 }
 
-async function downloadOne(one: DebianPackage, folder: string, apt: string, env: Record<string, string>, say: Say) {
+async function downloadOne(one: DebianPackage, cache: string, apt: string, env: Record<string, string>, say: Say) {
   const place = join(apt, `download-${one.name}`);
   await mkdir(place);
   const pinned = run('apt-get', ['download', '-q', `${one.name}=${one.version}`], { env, cwd: place });
@@ -69,7 +68,7 @@ async function downloadOne(one: DebianPackage, folder: string, apt: string, env:
   const file = (await readdir(place)).find((name) => name.endsWith('.deb'));
   if (!file) throw new Error(`apt-get downloaded no ${one.name}`);
   const found = sha256(await readFile(join(place, file)));
-  const kept = pinnedFile(folder, { ...one, sha256: found });
+  const kept = pinnedFile(cache, { ...one, sha256: found });
   if (found !== one.sha256) {
     say(
       `NOT REPRODUCIBLE: ${one.name} ${one.version} is not what the mirror has; built with ${decodeURIComponent(file)}`,

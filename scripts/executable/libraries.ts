@@ -10,7 +10,7 @@ import type { Say } from './tools.ts';
 export interface Libraries {
   readonly loader: Part;
   readonly libraries: readonly Part[];
-  /** A folder that has them at their usual places, for an emulator. */
+  /** The folder that has them at their usual places, for an emulator. */
   readonly root: string;
 }
 
@@ -74,12 +74,15 @@ const names = [
   'libresolv.so.2',
 ];
 
-/** The dynamic loader and the libraries for a target, from pinned Debian packages; as a last resort this machine's own. */
-export async function findLibraries(target: Target, say: Say): Promise<Libraries> {
-  const folder = join(repository, 'node_modules/.cache/switchboard/debian', target.debian);
-  let root: string;
+/**
+ * The dynamic loader and the libraries for a target, from pinned Debian packages that are unpacked into `folder`; as a last
+ * resort this machine's own. Throws if there are none for the target.
+ */
+export async function findLibraries(target: Target, folder: string, say: Say): Promise<Libraries> {
+  const cache = join(repository, 'node_modules/.cache/switchboard/debian');
+  let root = folder;
   try {
-    root = await unpackDebian(pinned[target.arch], folder, say);
+    await unpackDebian(pinned[target.arch], cache, folder, say);
   } catch (error) {
     if (!isNative(target)) throw error;
     say(`NOT REPRODUCIBLE: built with this machine's own C library: ${error instanceof Error ? error.message : error}`);

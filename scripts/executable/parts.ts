@@ -1,4 +1,4 @@
-import { open, readFile, rename, rm } from 'node:fs/promises';
+import { type FileHandle, open, readFile } from 'node:fs/promises';
 
 /** One part of the executable: a file and the name the launcher gives it. */
 export interface Part {
@@ -16,26 +16,20 @@ const alignment = 65_536;
 
 /**
  * Writes launcher and parts into one file and makes it executable. The first part is the program, the second its dynamic
- * loader, all others are libraries. The file appears whole under its name, or not at all: the old one may be running.
+ * loader, all others are libraries.
  */
 export async function joinParts(launcherPath: string, parts: readonly Part[], output: string): Promise<void> {
   const launcher = await readFile(launcherPath);
   const places = placesBehind(launcher.length, parts);
   fillTable(launcher, parts, places);
-  const temporary = `${output}.${process.pid}`;
+  const file = await open(output, 'w', 0o755);
   try {
-    const file = await open(temporary, 'w', 0o755);
-    try {
-      await file.write(launcher, 0, launcher.length, 0);
-      for (const [index, part] of parts.entries()) await writeAll(file, part.content, places[index]!);
-      await file.chmod(0o755);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, output);
+    await writeAll(file, launcher, 0);
+    for (const [index, part] of parts.entries()) await writeAll(file, part.content, places[index]!);
+    // Whatever the umask.
+    await file.chmod(0o755);
   } finally {
-    await rm(temporary, { force: true });
+    await file.close();
   }
 }
 
@@ -62,7 +56,7 @@ function fillTable(launcher: Buffer, parts: readonly Part[], places: readonly nu
   }
 }
 
-async function writeAll(file: Awaited<ReturnType<typeof open>>, content: Uint8Array, place: number): Promise<void> {
+async function writeAll(file: FileHandle, content: Uint8Array, place: number): Promise<void> {
   for (let done = 0; done < content.length; ) {
     const { bytesWritten } = await file.write(content, done, content.length - done, place + done);
     done += bytesWritten;

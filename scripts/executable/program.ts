@@ -62,7 +62,8 @@ async function bundleForExecutable({ bundle, folder }: ProgramInput): Promise<vo
     minifyWhitespace: true,
     minifySyntax: true,
     legalComments: 'none',
-    logLevel: 'error',
+    logLevel: 'warning',
+    logOverride: { 'empty-import-meta': 'error' },
   });
 }
 

@@ -61,7 +61,7 @@ static void map_segment(long fd, uint64_t start, uintptr_t base, const struct pr
   if (header->filesz == 0) anonymous = low;
   else {
     uint64_t offset = start + header->offset - (address - low);
-    long at = sys_mmap(low, file_end - low, protection, MAP_PRIVATE | MAP_FIXED, fd, offset);
+    long at = sys_mmap(low, anonymous - low, protection, MAP_PRIVATE | MAP_FIXED, fd, offset);
     if (at < 0 && at > -4096) fail("cannot map a part of itself", at);
     if (header->memsz > header->filesz)
       for (volatile char *byte = (char *)file_end; byte < (char *)anonymous; byte++) *byte = 0;
