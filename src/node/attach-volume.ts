@@ -1,0 +1,95 @@
+import type { CallContext } from '../core/call.ts';
+import { CallError } from '../core/errors.ts';
+import type { VolumeCapability } from '../core/volume.ts';
+import type { Attacher, Attachment, AttachRequest } from './attachers/attacher.ts';
+import type { BlockDevice } from './file-systems/probe.ts';
+import { splitFlags } from './mount-options.ts';
+import type { MountTable } from './mount-table.ts';
+import { inspectPath, resolvePath } from './paths.ts';
+import type { NodeTools } from './tools.ts';
+import { wantBind } from './want-bind.ts';
+import { wantDevice } from './want-device.ts';
+import { wantShare } from './want-share.ts';
+import type { Wanted } from './wanted.ts';
+
+/** A node plane's parts, as its operations use them. */
+export interface NodePlane {
+  readonly tools: NodeTools;
+  readonly attachers: Readonly<Record<string, Attacher>>;
+  /** Whether the volume_mount_group of requests is heeded. */
+  readonly mountGroup: boolean;
+}
+
+export interface AttachedVolume {
+  readonly wanted: Wanted;
+  /** The device whose file system is mounted. */
+  readonly device?: BlockDevice | undefined;
+}
+
+/** The options that a request and the configuration ask for, as single options. */
+export function wantedFlags(plane: NodePlane, capability: VolumeCapability): readonly string[] {
+  if (capability.type === 'block') return [];
+  return splitFlags([...capability.mountFlags, ...(plane.tools.settings.mount?.mount_flags ?? [])]);
+}
+
+/** Only reading: because the request says so, or because its access mode does (CSI spec, AccessMode: "published as readonly"). */
+export function isReadonly(capability: VolumeCapability, readonly: boolean): boolean {
+  return readonly || capability.mode === 'SINGLE_NODE_READER_ONLY' || capability.mode === 'MULTI_NODE_READER_ONLY';
+}
+
+/** Attaches the volume to this node and says how it is to be mounted. Throws INVALID_ARGUMENT for what the volume cannot be mounted as. */
+export async function attachVolume(
+  call: CallContext,
+  plane: NodePlane,
+  request: AttachRequest,
+  readonly: boolean,
+): Promise<AttachedVolume> {
+  const { tools } = plane;
+  const { capability, table } = request;
+  const attachment = await attacherOf(plane, request).attach(call, request);
+  const options = { readonly, flags: wantedFlags(plane, capability) };
+  checkAccess(attachment, capability);
+
+  if (attachment.type === 'mount') return { wanted: wantShare(tools, attachment, options) };
+  const path = await resolvePath(call, tools, table, attachment.path);
+  if (path === undefined) throw new CallError('NOT_FOUND', `${attachment.path} does not exist on this node`);
+  if (attachment.type === 'directory') return { wanted: wantBind(tools, table, path, 'directory', options) };
+  if (capability.type === 'block') return { wanted: wantBind(tools, table, path, 'file', options) };
+  const device = { path, number: await numberOf(call, tools, table, path) };
+  return { wanted: wantDevice(tools, device, capability, plane.mountGroup, options), device };
+}
+
+function attacherOf(plane: NodePlane, request: AttachRequest): Attacher {
+  const name = request.context.node_attach_driver ?? '';
+  const attacher = Object.hasOwn(plane.attachers, name) ? plane.attachers[name] : undefined;
+  if (attacher) return attacher;
+  const known = Object.keys(plane.attachers).join(', ');
+  const problem = name ? `node_attach_driver "${name.slice(0, 60)}" is not known` : 'node_attach_driver is missing';
+  throw new CallError('INVALID_ARGUMENT', `${problem} in the volume context; possible are ${known}`);
+}
+
+/** Which names besides the empty one an `fs_type` may have for volumes that are no block devices. */
+const directoryTypes: ReadonlySet<string> = new Set(['none', 'bind']);
+
+function checkAccess(attachment: Attachment, capability: VolumeCapability): void {
+  if (attachment.type === 'device') return;
+  if (capability.type === 'block') {
+    throw new CallError(
+      'INVALID_ARGUMENT',
+      'this volume is a directory: it can be mounted, but not published as a block device',
+    );
+  }
+  const { fsType } = capability;
+  const own = attachment.type === 'mount' ? attachment.fsType : 'none';
+  if (fsType === '' || fsType === own || (attachment.type === 'directory' && directoryTypes.has(fsType))) return;
+  throw new CallError(
+    'INVALID_ARGUMENT',
+    `fs_type "${fsType}" does not fit this volume: leave it out, or write "${own}"`,
+  );
+}
+
+async function numberOf(call: CallContext, tools: NodeTools, table: MountTable, path: string): Promise<string> {
+  const found = await inspectPath(call, tools, table, path);
+  if (found.is === 'device') return found.device;
+  throw new CallError('FAILED_PRECONDITION', `${path} is no block device`);
+}

@@ -1,0 +1,8 @@
+import type { MakeAttacher } from './attacher.ts';
+import { hostpath } from './hostpath.ts';
+
+/** All attachers by the `node_attach_driver` of the volume context. */
+export const attachers: Readonly<Record<string, MakeAttacher>> = {
+  bind: hostpath,
+  hostpath,
+};

@@ -1,0 +1,35 @@
+/** Block devices as sysfs shows them. Nothing here touches the disk. */
+import { access, readdir, readFile, realpath, stat } from 'node:fs/promises';
+import { deviceNumber } from './device-number.ts';
+import type { Mount } from './mount-table.ts';
+
+/** Bytes of the device `major:minor`; undefined when there is no such device. */
+export async function deviceSize(device: string): Promise<number | undefined> {
+  const sectors = await readFile(`/sys/dev/block/${device}/size`, 'utf8').catch(() => undefined);
+  // sysfs counts in units of 512 bytes whatever the device's own sector size is.
+  return sectors === undefined ? undefined : Number(sectors) * 512;
+}
+
+export async function deviceExists(device: string): Promise<boolean> {
+  try {
+    await access(`/sys/dev/block/${device}`);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Names of the devices built upon this one, such as a multipath or LVM device. */
+export async function deviceHolders(device: string): Promise<readonly string[]> {
+  const directory = await realpath(`/sys/dev/block/${device}`).catch(() => undefined);
+  return directory === undefined ? [] : await readdir(`${directory}/holders`).catch(() => []);
+}
+
+/** `major:minor` of the block device below a mounted file system; undefined when there is none. */
+export async function deviceOfMount(mount: Mount): Promise<string | undefined> {
+  if (!mount.device.startsWith('0:')) return mount.device;
+  // btrfs has an anonymous number, but names its device.
+  if (mount.fsType !== 'btrfs') return undefined;
+  const found = await stat(mount.source).catch(() => undefined);
+  return found?.isBlockDevice() ? deviceNumber(found.rdev) : undefined;
+}

@@ -1,0 +1,58 @@
+import type { CallContext } from '../core/call.ts';
+import type { NodeExpanded, NodeExpandRequest } from '../core/driver.ts';
+import { CallError } from '../core/errors.ts';
+import { formatSize } from '../core/sizes.ts';
+import type { NodePlane } from './attach-volume.ts';
+import { deviceOfMount, deviceSize } from './devices.ts';
+import { grow, isReadOnly } from './file-systems/grow.ts';
+import { findVolume } from './find-volume.ts';
+import type { Mount, MountTable } from './mount-table.ts';
+
+/**
+ * NodeExpandVolume: grows the file system of a volume to the size of its device. Directories and shares have nothing to grow here. Throws
+ * NOT_FOUND when no volume is mounted at the path, FAILED_PRECONDITION while this node does not see the device's new size.
+ */
+export async function expandVolume(
+  call: CallContext,
+  plane: NodePlane,
+  request: NodeExpandRequest,
+): Promise<NodeExpanded> {
+  const { tools } = plane;
+  const { table, mount, device: shown } = await findVolume(call, tools, request.volumePath);
+  const device = shown ?? (isWholeDevice(table, mount) ? await deviceOfMount(mount) : undefined);
+  if (device === undefined) return {};
+
+  for (const attacher of Object.values(plane.attachers)) await attacher.rescan?.(call, device);
+  const size = await deviceSize(device);
+  if (size === undefined) throw new CallError('FAILED_PRECONDITION', `the device of ${request.volumePath} is gone`);
+  const { requiredBytes } = request.capacity;
+  if (requiredBytes !== undefined && size < requiredBytes) {
+    throw new CallError(
+      'FAILED_PRECONDITION',
+      `${mount.source} has ${formatSize(size)} on this node, not ${formatSize(requiredBytes)}: the new size is not seen yet`,
+    );
+  }
+  if (shown === undefined) await growMounted(call, plane, { path: mount.source, number: device }, mount);
+  return { capacityBytes: size };
+}
+
+async function growMounted(
+  call: CallContext,
+  plane: NodePlane,
+  device: { readonly path: string; readonly number: string },
+  mount: Mount,
+): Promise<void> {
+  if (isReadOnly(mount)) {
+    throw new CallError(
+      'FAILED_PRECONDITION',
+      `${mount.mountPoint} is read-only; a file system grows only while it is writable`,
+    );
+  }
+  if (await grow(call, plane.tools, device, mount)) return;
+  call.log.info('this file system cannot grow while it is mounted', { fsType: mount.fsType, path: mount.mountPoint });
+}
+
+/** False for a directory of a larger file system (hostpath), and for the node's own root: their devices are none of the volume's business. */
+function isWholeDevice(table: MountTable, mount: Mount): boolean {
+  return mount.root === '/' && table.at('/')?.device !== mount.device;
+}

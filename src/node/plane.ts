@@ -1,0 +1,57 @@
+/** The node service of every driver: staging, publishing, statistics and growth of volumes on the machine this process runs on. */
+import type { RunCommand } from '../backends/exec/run.ts';
+import { processTimeLimits, type TimeLimits } from '../backends/exec/time-limits.ts';
+import type { NodeCapability } from '../core/capabilities.ts';
+import type { NodeOperations } from '../core/driver.ts';
+import type { NodeInfo } from '../core/volume.ts';
+import type { NodePlane } from './attach-volume.ts';
+import type { MakeAttacher } from './attachers/attacher.ts';
+import { attachers as builtIn } from './attachers/index.ts';
+import { expandVolume } from './expand.ts';
+import { readMountTable } from './mount-table.ts';
+import { publishVolume } from './publish.ts';
+import { stageVolume } from './stage.ts';
+import { volumeStats } from './stats.ts';
+import type { NodeSettings } from './tools.ts';
+import { unpublishVolume } from './unpublish.ts';
+import { unstageVolume } from './unstage.ts';
+
+export interface NodePlaneOptions {
+  /** What NodeGetInfo answers. */
+  readonly info: NodeInfo;
+  readonly run: RunCommand;
+  /** The connection's `node` block. */
+  readonly settings?: NodeSettings | undefined;
+  /** Offers VOLUME_MOUNT_GROUP: files of file systems without owners belong to the group of the request. Default: no. */
+  readonly mountGroup?: boolean | undefined;
+  /** By `node_attach_driver`. Default: all there are. */
+  readonly attachers?: Readonly<Record<string, MakeAttacher>> | undefined;
+  /** Default: those of this process's environment. */
+  readonly limits?: TimeLimits | undefined;
+}
+
+/** Makes a node service. No input or output happens before the first call. */
+export function createNodePlane(options: NodePlaneOptions): Required<NodeOperations> {
+  const tools = {
+    run: options.run,
+    limits: options.limits ?? processTimeLimits(),
+    settings: options.settings ?? {},
+    readTable: () => readMountTable(),
+  };
+  const made = Object.entries(options.attachers ?? builtIn).map(([name, make]) => [name, make(tools)] as const);
+  const plane: NodePlane = { tools, attachers: Object.fromEntries(made), mountGroup: options.mountGroup ?? false };
+  const extra: readonly NodeCapability[] = [
+    'VOLUME_CONDITION',
+    ...(plane.mountGroup ? ['VOLUME_MOUNT_GROUP' as const] : []),
+  ];
+  return {
+    extra: new Set(extra),
+    info: async () => options.info,
+    stage: (call, request) => stageVolume(call, plane, request),
+    unstage: (call, request) => unstageVolume(call, plane, request),
+    publish: (call, request) => publishVolume(call, plane, request),
+    unpublish: (call, request) => unpublishVolume(call, plane, request),
+    stats: (call, request) => volumeStats(call, plane, request),
+    expand: (call, request) => expandVolume(call, plane, request),
+  };
+}

@@ -1,0 +1,101 @@
+import { join, relative } from 'node:path/posix';
+import type { CallContext } from '../core/call.ts';
+import type { PublishRequest } from '../core/driver.ts';
+import { CallError } from '../core/errors.ts';
+import { type AttachedVolume, attachVolume, isReadonly, type NodePlane, wantedFlags } from './attach-volume.ts';
+import { whyDead } from './dead-mount.ts';
+import { ensureMounted } from './ensure-mounted.ts';
+import { growIfSmaller } from './file-systems/grow.ts';
+import { withLock } from './keyed-lock.ts';
+import { restrictionsOf } from './mount-options.ts';
+import type { Mount, MountTable } from './mount-table.ts';
+import { checkedPath, preparePlace, resolvePlace } from './paths.ts';
+import { blockFile } from './stage.ts';
+import { wantBind } from './want-bind.ts';
+import type { Wanted } from './wanted.ts';
+
+/**
+ * NodePublishVolume: mounts the staged volume at the target path, or the volume itself when the orchestrator did not stage it. The target
+ * and its parents are made if need be. Throws ALREADY_EXISTS when it is published there already in another way, FAILED_PRECONDITION when
+ * something else is mounted there, or when a SINGLE_NODE_SINGLE_WRITER volume is published elsewhere.
+ */
+export async function publishVolume(call: CallContext, plane: NodePlane, request: PublishRequest): Promise<void> {
+  const { tools } = plane;
+  const path = checkedPath(request.targetPath, 'target_path');
+  const table = await tools.readTable();
+  const { wanted, device } = request.stagingPath
+    ? await fromStaging(call, plane, request, request.stagingPath, table)
+    : await attachVolume(call, plane, { ...request, table }, isReadonly(request.capability, request.readonly));
+  const target = await preparePlace(call, tools, table, path);
+
+  const publish = async (current: MountTable) => {
+    const mount = await ensureMounted(call, tools, current, wanted, target);
+    if (device) await growIfSmaller(call, tools, device, mount);
+  };
+  if (request.capability.mode !== 'SINGLE_NODE_SINGLE_WRITER') return await publish(table);
+  await withLock(`single writer ${wanted.key}`, call.signal, async () => {
+    const current = await tools.readTable();
+    refuseSecondTarget(current, wanted, target);
+    await publish(current);
+  });
+}
+
+async function fromStaging(
+  call: CallContext,
+  plane: NodePlane,
+  request: PublishRequest,
+  stagingPath: string,
+  table: MountTable,
+): Promise<AttachedVolume> {
+  const { capability } = request;
+  const { tools } = plane;
+  const path = checkedPath(stagingPath, 'staging_target_path');
+  const staging = await resolvePlace(call, tools, table, path);
+  const source = staging && (capability.type === 'block' ? join(staging, blockFile) : staging);
+  const mount = source && table.at(source);
+  if (!mount) throw new CallError('FAILED_PRECONDITION', `the volume is not staged at ${path}; stage it first`);
+  const dead = await whyDead(call, tools, table, mount);
+  if (dead) {
+    throw new CallError(
+      'FAILED_PRECONDITION',
+      `the volume staged at ${path} is dead: ${dead}; unstage and stage it again`,
+    );
+  }
+  // Options of the file system took effect when it was staged; those of a single mount are all that a bind mount can have.
+  const flags = [...restrictionsOf(wantedFlags(plane, capability))];
+  const readonly = isReadonly(capability, request.readonly);
+  return {
+    wanted: wantBind(tools, table, source, capability.type === 'block' ? 'file' : 'directory', { readonly, flags }),
+  };
+}
+
+function refuseSecondTarget(table: MountTable, wanted: Wanted, target: string): void {
+  const here = new Set([locationOf(table, target), wanted.home && locationOf(table, wanted.home)]);
+  const elsewhere = table.mounts.find(
+    (mount) =>
+      wanted.matches(mount) &&
+      ![target, wanted.home].includes(mount.mountPoint) &&
+      !here.has(locationOfMount(table, mount)),
+  );
+  if (!elsewhere) return;
+  throw new CallError(
+    'FAILED_PRECONDITION',
+    `the volume is published at ${elsewhere.mountPoint} already, and its access mode allows a single writer only`,
+  );
+}
+
+/**
+ * Where a path is, in terms of the file system that it lies in. Mount propagation shows one mount at several paths, such as below
+ * /var/lib/kubelet and below /host/var/lib/kubelet of the same container: these have the same location.
+ */
+function locationOf(table: MountTable, path: string): string | undefined {
+  const top = table.covering(path);
+  const below = top?.mountPoint === path ? table.stackAt(path).at(-1) : undefined;
+  if (below) return locationOfMount(table, below);
+  return top && `${top.device} ${join(top.root, relative(top.mountPoint, path))}`;
+}
+
+function locationOfMount(table: MountTable, mount: Mount): string | undefined {
+  const parent = table.mounts.find((one) => one.id === mount.parentId);
+  return parent && `${parent.device} ${join(parent.root, relative(parent.mountPoint, mount.mountPoint))}`;
+}

@@ -1,0 +1,25 @@
+import type { CallContext } from '../core/call.ts';
+import type { UnpublishRequest } from '../core/driver.ts';
+import { CallError } from '../core/errors.ts';
+import type { NodePlane } from './attach-volume.ts';
+import { checkedPath, removePlace, resolvePlace } from './paths.ts';
+import { takeAway } from './take-away.ts';
+
+/**
+ * NodeUnpublishVolume: unmounts the target path and removes the directory or file. Success when nothing is there. Throws FAILED_PRECONDITION
+ * while it is in use, or when something that is no mount has files at the target; those are never removed.
+ */
+export async function unpublishVolume(call: CallContext, plane: NodePlane, request: UnpublishRequest): Promise<void> {
+  const { tools } = plane;
+  const path = checkedPath(request.targetPath, 'target_path');
+  const table = await tools.readTable();
+  const target = await resolvePlace(call, tools, table, path);
+  if (target === undefined) return;
+  await takeAway(call, plane, request.volumeId, table, [target]);
+  if (!(await removePlace(target))) {
+    throw new CallError(
+      'FAILED_PRECONDITION',
+      `${path} is not mounted, but not empty either: look at it and remove it`,
+    );
+  }
+}

@@ -1,0 +1,71 @@
+import type { CallContext } from '../core/call.ts';
+import { CallError } from '../core/errors.ts';
+import type { MountCapability } from '../core/volume.ts';
+import { prepareFileSystem } from './file-systems/prepare.ts';
+import type { BlockDevice } from './file-systems/probe.ts';
+import { withLock } from './keyed-lock.ts';
+import { runMount, runRemount } from './mount-command.ts';
+import { bindOptions } from './mount-options.ts';
+import type { Mount } from './mount-table.ts';
+import type { NodeTools } from './tools.ts';
+import type { Wanted, WantedOptions } from './wanted.ts';
+
+/** The file system on a block device. It is made when the device is blank. */
+export function wantDevice(
+  tools: NodeTools,
+  device: BlockDevice,
+  capability: MountCapability,
+  mountGroup: boolean,
+  options: WantedOptions,
+): Wanted {
+  // btrfs mounts have an anonymous device number, but name the device.
+  const matches = (mount: Mount) =>
+    mount.root === '/' &&
+    (mount.device === device.number || (mount.fsType === 'btrfs' && mount.source === device.path));
+
+  async function mountAnew(call: CallContext, place: string): Promise<void> {
+    const { type, fileSystem } = await prepareFileSystem(call, tools, device, capability);
+    const group =
+      mountGroup && fileSystem?.ownedByMount && capability.mountGroup ? [`gid=${capability.mountGroup}`] : [];
+    const all = [...(fileSystem?.options ?? []), ...options.flags, ...group, ...(options.readonly ? ['ro'] : [])];
+    await runMount(call, tools, { source: device.path, place, fsType: type, options: all });
+  }
+
+  return {
+    ...options,
+    title: device.path,
+    on: 'directory',
+    key: `device ${device.number}`,
+    matches,
+    mount: (call, table, place) =>
+      withLock(`device ${device.number}`, call.signal, async () => {
+        const mounted = table.mounts.filter(matches);
+        const other = mounted.find((mount) => table.at(mount.mountPoint) === mount);
+        if (other) return await mountAgain(call, tools, other, place, options);
+        if (mounted.length === 0) return await mountAnew(call, place);
+        throw new CallError('FAILED_PRECONDITION', `${device.path} is mounted where it is hidden by another mount`);
+      }),
+  };
+}
+
+/**
+ * A second mount of a file system that is mounted already, possibly with other options: the kernel refuses to mount a device read-only and
+ * writable at once, but one mount of it may be read-only while another is not.
+ */
+async function mountAgain(
+  call: CallContext,
+  tools: NodeTools,
+  other: Mount,
+  place: string,
+  options: WantedOptions,
+): Promise<void> {
+  const source = { options: other.options.filter((option) => option !== 'ro') };
+  await runMount(call, tools, {
+    source: other.mountPoint,
+    place,
+    options: bindOptions(source, options.flags, options.readonly),
+  });
+  const readonly = options.readonly || options.flags.includes('ro');
+  // This makes the file system writable and this mount of it; the other mount stays read-only.
+  if (!readonly && other.options.includes('ro')) await runRemount(call, tools, place, ['rw']);
+}
