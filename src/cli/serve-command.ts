@@ -1,0 +1,63 @@
+/** `switchboard serve`: the command line of the server. */
+import { access } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { type Command, Option } from 'commander';
+import { logLevels } from '../core/logger.ts';
+import { currentAccount } from './account.ts';
+import { collect } from './pairs.ts';
+import type { Outcome } from './run.ts';
+import { serve } from './serve.ts';
+import { serveSettings } from './serve-settings.ts';
+import type { Shell } from './shell.ts';
+import { systemConfigPath } from './state-directory.ts';
+
+const help = `
+Every option can also be given as SWITCHBOARD_<OPTION> or DEMOCRATIC_CSI_<OPTION>, such as SWITCHBOARD_LOG_LEVEL=debug.
+Precedence: option, SWITCHBOARD_…, DEMOCRATIC_CSI_…, CSI_ENDPOINT and sockets inherited from systemd, default.
+CSI_NODE_ID is this node's name; without it the host name is. CSI_VERSION goes before --csi-version.
+
+Without a configuration the server keeps one of its own in SWITCHBOARD_STATE_DIR (root: /var/lib/switchboard, others:
+~/.local/share/switchboard), with a first connection to local directories.
+
+SIGTERM and SIGINT stop it: calls in flight are finished or, after --stop-timeout, cancelled. A second one stops it at once.
+
+Examples:
+  switchboard
+  switchboard --config /etc/switchboard/switchboard.yaml --endpoint unix:///run/switchboard/csi.sock
+  switchboard --driver-config-file nfs.yaml --csi-name org.example.nfs --csi-mode node --server-socket /csi/csi.sock`;
+
+export function define(command: Command, shell: Shell, outcome: Outcome): void {
+  command
+    .usage('[options]')
+    .option('--config <file>', `the main configuration file (default: ${systemConfigPath} if it is there)`)
+    .option('--driver-config-file <file>', 'the same')
+    .option('--endpoint <endpoint>', 'listen on unix:///path or tcp://host:port (repeatable)', collect)
+    .option('--server-socket <path>', 'listen on a unix socket: a path or unix:///path')
+    .option('--server-socket-permissions-mode <mode>', 'of unix sockets (default: 0600)')
+    .option('--server-address <address>', 'listen on TCP, together with --server-port')
+    .option('--server-port <port>', 'listen on TCP, together with --server-address')
+    .option('--server-tls-cert <file>', 'TLS for TCP: the certificate of this server')
+    .option('--server-tls-key <file>', 'TLS for TCP: its key')
+    .option('--server-tls-client-ca <file>', 'TLS for TCP: the authority that signs the certificates of clients')
+    .option('--allow-insecure-tcp', 'TCP beyond the loopback address without TLS: anyone who can connect commands it')
+    .option('--csi-name <name>', 'the plugin’s name (default: org.switchboard.csi)')
+    .option('--csi-mode <mode...>', 'controller, node (repeatable; default: both)')
+    .option('--csi-version <version>', 'tell only what this version of the CSI specification knows (default: 1.12.0)')
+    .option('--log-level <level>', `${logLevels.join(', ')} (default: info)`)
+    .addOption(new Option('--log-format <format>', 'json or text (default: text on a terminal, else json)'))
+    .option('--stop-timeout <seconds>', 'for calls in flight to finish when stopped (default: 30)')
+    .addHelpText('after', help)
+    .action(async () => {
+      const settings = serveSettings(command.opts(), shell.env, {
+        ...currentAccount(),
+        hostName: hostname(),
+        pid: process.pid,
+        outIsTerminal: shell.outIsTerminal,
+        hasSystemConfig: await access(systemConfigPath).then(
+          () => true,
+          () => false,
+        ),
+      });
+      outcome.code = await serve(settings, shell);
+    });
+}

@@ -1,0 +1,135 @@
+/** What `serve` was asked to do, from flags, environment and the machine. Pure: it reads nothing else. */
+import { join } from 'node:path';
+import { type LogLevel, logLevels } from '../core/logger.ts';
+import { type Flags, type SettingReader, settingReader } from './setting-reader.ts';
+import type { Shell } from './shell.ts';
+import { minorOfSpecVersion, newestSpecVersion } from './spec-version.ts';
+import { type Account, stateDirectory, systemConfigPath, systemSocketPath } from './state-directory.ts';
+import { CommandError, UsageError } from './usage-error.ts';
+
+/** What the settings depend on besides flags and variables. */
+export interface Machine extends Account {
+  readonly hostName: string;
+  readonly pid: number;
+  readonly outIsTerminal: boolean;
+  /** Whether {@link systemConfigPath} is there. */
+  readonly hasSystemConfig: boolean;
+}
+
+export interface ServeSettings {
+  /** Undefined: the embedded default, kept in {@link stateDirectory}. */
+  readonly configPath: string | undefined;
+  readonly stateDirectory: string;
+  readonly logLevel: LogLevel;
+  readonly logFormat: 'json' | 'text';
+  readonly csiName: string;
+  /** Minor of CSI 1.x. */
+  readonly specMinor: number;
+  readonly modes: { readonly controller: boolean; readonly node: boolean };
+  readonly endpoints: readonly string[];
+  /** Number of sockets that the service manager opened for this process (systemd, sd_listen_fds(3)). */
+  readonly inheritedSockets: number;
+  readonly socketMode: number;
+  readonly tls: TlsSettings | undefined;
+  readonly allowInsecureTcp: boolean;
+  readonly stopTimeoutMs: number;
+  readonly nodeName: string;
+}
+
+export interface TlsSettings {
+  readonly certPath: string;
+  readonly keyPath: string;
+  readonly clientCaPath: string;
+}
+
+export function serveSettings(flags: Flags, env: Shell['env'], machine: Machine): ServeSettings {
+  const read = settingReader(flags, env);
+  const explicitConfig = read.text('driver-config-file') ?? read.text('config');
+  const configPath = explicitConfig ?? (machine.hasSystemConfig ? systemConfigPath : undefined);
+  const inheritedSockets = env.LISTEN_PID === String(machine.pid) ? Number(env.LISTEN_FDS ?? 0) || 0 : 0;
+  return {
+    configPath,
+    stateDirectory: stateDirectory(env, machine),
+    logLevel: oneOf('log-level', read.text('log-level'), logLevels) ?? 'info',
+    logFormat:
+      oneOf('log-format', read.text('log-format'), ['json', 'text'] as const) ??
+      (machine.outIsTerminal && env.NODE_ENV !== 'production' ? 'text' : 'json'),
+    csiName: nonEmpty('csi-name', read.text('csi-name')) ?? 'org.switchboard.csi',
+    specMinor: minorOfSpecVersion(env.CSI_VERSION || read.text('csi-version') || newestSpecVersion),
+    modes: modes(read.list('csi-mode')),
+    endpoints: endpoints(read, env, machine, { configPath, explicitConfig, inheritedSockets }),
+    inheritedSockets,
+    socketMode: socketMode(read.text('server-socket-permissions-mode') ?? '0600'),
+    tls: tlsSettings(read),
+    allowInsecureTcp: read.yes('allow-insecure-tcp'),
+    stopTimeoutMs: (read.integer('stop-timeout', 0, 86_400) ?? 30) * 1000,
+    nodeName: env.CSI_NODE_ID || machine.hostName,
+  };
+}
+
+function endpoints(
+  read: SettingReader,
+  env: Shell['env'],
+  machine: Machine,
+  given: { configPath: string | undefined; explicitConfig: string | undefined; inheritedSockets: number },
+): readonly string[] {
+  const socket = read.text('server-socket');
+  const asked = [...read.list('endpoint'), ...(socket === undefined ? [] : [socket]), ...tcpEndpoint(read)];
+  if (asked.length > 0) return asked;
+  const handed = env.CSI_ENDPOINT;
+  if (handed) return [handed];
+  if (given.inheritedSockets > 0) return [];
+  if (given.explicitConfig !== undefined) {
+    throw new CommandError(
+      'must listen on tcp and/or unix socket',
+      'Add --server-socket /run/switchboard/csi.sock, or --server-address with --server-port, or set CSI_ENDPOINT.',
+    );
+  }
+  if (given.configPath !== undefined && machine.isRoot) return [`unix://${systemSocketPath}`];
+  return [`unix://${join(stateDirectory(env, machine), 'csi.sock')}`];
+}
+
+function tcpEndpoint(read: SettingReader): readonly string[] {
+  const address = read.text('server-address');
+  const port = read.integer('server-port', 0, 65_535);
+  // One without the other opens nothing: existing deployments rely on it.
+  if (address === undefined || port === undefined) return [];
+  return [`tcp://${address.includes(':') && !address.startsWith('[') ? `[${address}]` : address}:${port}`];
+}
+
+function modes(names: readonly string[]): ServeSettings['modes'] {
+  for (const name of names) oneOf('csi-mode', name, ['controller', 'node'] as const);
+  if (names.length === 0) return { controller: true, node: true };
+  return { controller: names.includes('controller'), node: names.includes('node') };
+}
+
+function socketMode(text: string): number {
+  if (/^(0o?)?[0-7]{3,4}$/.test(text)) return Number.parseInt(text.replace('o', ''), 8);
+  throw new UsageError(`server-socket-permissions-mode: "${text}" is not an octal mode`, 'Such as 0600 or 0660.');
+}
+
+function tlsSettings(read: SettingReader): TlsSettings | undefined {
+  const parts = ['server-tls-cert', 'server-tls-key', 'server-tls-client-ca'] as const;
+  const [certPath, keyPath, clientCaPath] = parts.map((name) => read.text(name));
+  if (certPath === undefined && keyPath === undefined && clientCaPath === undefined) return undefined;
+  if (certPath !== undefined && keyPath !== undefined && clientCaPath !== undefined) {
+    return { certPath, keyPath, clientCaPath };
+  }
+  const missing = parts.filter((name) => read.text(name) === undefined).map((name) => `--${name}`);
+  throw new UsageError(
+    `TLS needs ${missing.join(' and ')} too`,
+    'Clients are known by their certificate, so the authority that signs them is part of it.',
+  );
+}
+
+function nonEmpty(name: string, value: string | undefined): string | undefined {
+  if (value !== undefined && value.trim() === '') throw new UsageError(`${name} must not be empty`);
+  return value;
+}
+
+function oneOf<T extends string>(name: string, value: string | undefined, choices: readonly T[]): T | undefined {
+  if (value === undefined) return undefined;
+  const choice = choices.find((one) => one === value);
+  if (choice === undefined) throw new UsageError(`${name}: "${value}" is not one of ${choices.join(', ')}`);
+  return choice;
+}

@@ -1,0 +1,71 @@
+/** `switchboard serve`: from settings to a server, and from a signal to its end. */
+import { join } from 'node:path';
+import { formatProblem } from '../config/problem.ts';
+import { createLogger, type Logger } from '../core/logger.ts';
+import { commit, version } from '../core/version.ts';
+import { surviveDefects } from './defects.ts';
+import { embeddedConfig } from './embedded-config.ts';
+import { exitCodes } from './exit-codes.ts';
+import { loadMainConfig } from './main-config.ts';
+import type { ServeSettings } from './serve-settings.ts';
+import { type RunningServer, startServer } from './server.ts';
+import type { Shell } from './shell.ts';
+import { stopSignals } from './stop-signals.ts';
+
+/** Serves until it is told to stop, and resolves with the exit code. Rejects when it cannot start, or had better start anew. */
+export async function serve(settings: ServeSettings, shell: Shell): Promise<number> {
+  const log = createLogger({ level: settings.logLevel, format: settings.logFormat, write: shell.out });
+  const signals = stopSignals(log);
+  const defects = surviveDefects(log);
+  try {
+    const server = await start(settings, shell, log);
+    const signal = await Promise.race([signals.first, defects.fatal]).catch(async (error: unknown) => {
+      await server.stop(0);
+      throw error;
+    });
+    log.info('stopping', { signal, callsInFlight: server.pipeline.inFlight().length });
+    void signals.second.then(() => server.stop(0));
+    await server.stop(settings.stopTimeoutMs);
+    log.info('stopped');
+    return exitCodes.done;
+  } finally {
+    defects.stop();
+    signals.stop();
+  }
+}
+
+async function start(settings: ServeSettings, shell: Shell, log: Logger): Promise<RunningServer> {
+  const { configPath, stateDirectory } = settings;
+  const config = configPath ? await loadMainConfig(configPath, shell.env) : await embeddedConfig(stateDirectory);
+  for (const warning of config.loaded.warnings) log.warn(formatProblem(warning));
+  const server = await startServer({ config, settings, env: shell.env, log });
+  log.info('ready', {
+    addresses: server.addresses,
+    name: settings.csiName,
+    driver: config.loaded.driver,
+    modes: (['controller', 'node'] as const).filter((mode) => settings.modes[mode]),
+    node: settings.nodeName,
+    version,
+    commit,
+    // Since the process began.
+    startupMs: Math.round(performance.now()),
+  });
+  if (configPath === undefined) shell.err(welcome(stateDirectory, server.addresses));
+  return server;
+}
+
+function welcome(stateDirectory: string, addresses: readonly string[]): string {
+  const [address = ''] = addresses;
+  const isUsual = address === `unix://${join(stateDirectory, 'csi.sock')}` && !process.env.SWITCHBOARD_STATE_DIR;
+  const endpoint = isUsual ? '' : ` --endpoint ${address}`;
+  return `
+There is no configuration, so everything is kept in ${stateDirectory}
+  connections/   one file for each place to keep volumes; local.yaml keeps them in directories of this machine
+  volumes/       those directories
+
+Next, in another terminal:
+  switchboard ctl create data --connection local --size 1Gi${endpoint}
+  switchboard ctl list${endpoint}
+
+`;
+}
