@@ -3,10 +3,12 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 export interface Target {
+  /** For `--target`. */
   readonly name: string;
-  /** The program and its first arguments. */
-  readonly command: readonly string[];
-  /** Writes the configuration into `folder` and tells the file of `--driver-config-file`. */
+  readonly summary: string;
+  /** Which of the programs that can be built it runs. */
+  readonly program: 'executable' | 'bundle on Deno';
+  /** Writes the configuration into `folder` and tells the file for `--driver-config-file`. */
   readonly configure: (folder: string) => Promise<string>;
   /** Class parameters that every volume is created with. */
   readonly parameters: Readonly<Record<string, string>>;
@@ -35,12 +37,28 @@ async function proxied(folder: string): Promise<string> {
   return file;
 }
 
-/** @param commands how the executable and the bundle under Deno are started */
-export function targets(commands: { executable: readonly string[]; deno: readonly string[] }): readonly Target[] {
-  const connection = { connection: 'local' };
-  return [
-    { name: 'executable, local-hostpath', command: commands.executable, configure: direct, parameters: {} },
-    { name: 'executable, proxy', command: commands.executable, configure: proxied, parameters: connection },
-    { name: 'bundle under Deno, proxy', command: commands.deno, configure: proxied, parameters: connection },
-  ];
-}
+const connection = { connection: 'local' };
+
+export const targets: readonly Target[] = [
+  {
+    name: 'direct',
+    summary: 'executable, local-hostpath',
+    program: 'executable',
+    configure: direct,
+    parameters: {},
+  },
+  {
+    name: 'proxy',
+    summary: 'executable, local-hostpath behind the proxy',
+    program: 'executable',
+    configure: proxied,
+    parameters: connection,
+  },
+  {
+    name: 'deno',
+    summary: 'bundle on Deno, local-hostpath behind the proxy',
+    program: 'bundle on Deno',
+    configure: proxied,
+    parameters: connection,
+  },
+];
