@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { codeInside, executable, inEmptyRoot, missing, runToEnd } from './executable-support.ts';
+
+const skip = missing;
+const asRoot = { skip: missing || (process.getuid?.() !== 0 && 'NOT TESTED: an empty root takes root') };
+const { version }: { version: string } = JSON.parse(
+  await readFile(join(import.meta.dirname, '../../package.json'), 'utf8'),
+);
+
+test('the executable is static', { skip }, async () => {
+  const { code, stdout } = await runToEnd('readelf', ['-dlW', executable], { ...process.env, LC_ALL: 'C' });
+  assert.equal(code, 0);
+  assert.match(stdout, /LOAD/);
+  assert.doesNotMatch(stdout, /NEEDED|INTERP/);
+});
+
+test('it says its version, and nothing else', { skip }, async () => {
+  const { code, stdout, stderr } = await runToEnd(executable, ['--version']);
+  assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+  assert.ok(stdout.includes(version), stdout);
+});
+
+test('it runs in a root that holds only /proc and a writable folder', asRoot, async (t) => {
+  const { code, stdout, stderr } = await inEmptyRoot(t, 'inside --version');
+  assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+  assert.ok(stdout.includes(version), stdout);
+});
+
+test('without /proc it says so in one line', asRoot, async (t) => {
+  const { code, stdout, stderr } = await inEmptyRoot(t, 'umount "$root/proc"; inside --version');
+  assert.deepEqual({ code, stdout }, { code: 127, stdout: '' });
+  assert.match(stderr, /^switchboard: [^\n]*\/proc is not mounted[^\n]*\n$/);
+});
+
+test('what a machine preloads into its programs is not loaded', asRoot, async (t) => {
+  const { code, stderr } = await inEmptyRoot(
+    t,
+    'mkdir "$root/etc"; echo /none.so >"$root/etc/ld.so.preload"; inside --version',
+  );
+  assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+});
+
+// The program's own main function would end the process before what is tried beside it has an answer.
+const exitOnlyWith9 = 'process.exit = ((exit) => (code) => code === 9 && exit(9))(process.exit);';
+
+test('localhost has its address where the root has a hosts file', asRoot, async (t) => {
+  const code = `${exitOnlyWith9}
+require('node:dns').lookup('localhost', (error, address) => process.exit(address === '127.0.0.1' ? 9 : 1));`;
+  const commands = `mkdir "$root/etc"
+echo 127.0.0.1 localhost >"$root/etc/hosts"
+printf %s "$code" >"$root/w/inside.cjs"
+NODE_OPTIONS=--require=/w/inside.cjs inside --version`;
+  const { code: ended, stderr } = await inEmptyRoot(t, commands, { code });
+  assert.deepEqual({ ended, stderr }, { ended: 9, stderr: '' });
+});
+
+const describeProcess = `
+const { readdirSync, readFileSync, readlinkSync, writeSync } = require('node:fs');
+const link = (fd) => { try { return readlinkSync('/proc/self/fd/' + fd); } catch { return ''; } };
+const child = require('node:child_process').execFileSync('/usr/bin/env', ['-0'], { encoding: 'utf8' });
+writeSync(1, JSON.stringify({
+  own: process.env,
+  kernel: readFileSync('/proc/self/environ', 'utf8').split('\\0').filter(Boolean),
+  child: child.split('\\0').filter(Boolean),
+  files: readdirSync('/proc/self/fd').map(link),
+  maps: readFileSync('/proc/self/maps', 'utf8').split('\\n'),
+  execPath: process.execPath,
+  arguments: process.argv.slice(2),
+}));
+process.exit(0);`;
+
+interface Described {
+  own: Record<string, string>;
+  kernel: string[];
+  child: string[];
+  files: string[];
+  maps: string[];
+  execPath: string;
+  arguments: string[];
+}
+
+for (const [title, given] of Object.entries({
+  'the environment it was given': { A: '1', B: 'x=y', EMPTY: '' },
+  "the caller's own LD_* variables": {
+    LD_LIBRARY_PATH: '/none',
+    A: '1',
+    LD_PRELOAD: 'libm.so.6',
+    LD_BIND_NOW: '1',
+    B: '2',
+  },
+})) {
+  test(`the program and its children have ${title}, and no trace of the start`, { skip }, async (t) => {
+    const { NODE_OPTIONS } = await codeInside(t, describeProcess);
+    const env = { ...given, NODE_OPTIONS };
+    const { code, stdout, stderr } = await runToEnd(executable, ['a', '--b'], env);
+    assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+    const seen: Described = JSON.parse(stdout);
+    const pairs = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+    assert.deepEqual(seen.own, env);
+    assert.deepEqual(seen.kernel.toSorted(), pairs.toSorted());
+    assert.deepEqual(seen.child.toSorted(), pairs.toSorted());
+    assert.deepEqual(
+      seen.files.filter((file) => file.includes('memfd') || file === executable),
+      [],
+    );
+    assert.deepEqual([seen.execPath, seen.arguments], [executable, ['a', '--b']]);
+    assert.ok(
+      seen.maps.some((line) => line.includes('r-xp') && line.endsWith(executable)),
+      'code is mapped from the file',
+    );
+  });
+}
+
+test('an exit code comes through, and so do standard input and output', { skip }, async (t) => {
+  const code = `const text = require('node:fs').readFileSync(0, 'utf8');
+require('node:fs').writeSync(1, text.toUpperCase()); require('node:fs').writeSync(2, 'aside'); process.exit(42);`;
+  const { NODE_OPTIONS } = await codeInside(t, code);
+  const ended = await runToEnd(executable, [], { ...process.env, NODE_OPTIONS }, 'some text');
+  assert.deepEqual(ended, { code: 42, signal: null, stdout: 'SOME TEXT', stderr: 'aside' });
+});
+
+// Keeps the program from its own main function.
+const block = 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);';
+
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGKILL'] as const) {
+  test(`${signal} ends it as a signal`, { skip }, async (t) => {
+    const { NODE_OPTIONS } = await codeInside(t, `require('node:fs').writeSync(1, 'ready'); ${block}`);
+    const child = spawn(executable, [], { env: { NODE_OPTIONS }, stdio: ['ignore', 'pipe', 'inherit'] });
+    t.after(() => child.kill('SIGKILL'));
+    await once(child.stdout, 'data');
+    child.kill(signal);
+    assert.deepEqual(await once(child, 'exit'), [null, signal]);
+  });
+}
+
+test('a file that the caller left open keeps its number', { skip }, async (t) => {
+  const code = "require('node:fs').writeSync(3, 'through the third'); process.exit(0);";
+  const { NODE_OPTIONS } = await codeInside(t, code);
+  const child = spawn(executable, [], { env: { NODE_OPTIONS }, stdio: ['ignore', 'inherit', 'inherit', 'pipe'] });
+  t.after(() => child.kill('SIGKILL'));
+  const [data] = await once(child.stdio[3]!, 'data');
+  assert.equal(String(data), 'through the third');
+});
+
+test('64 threads work at once', { skip }, async (t) => {
+  // Each waits until all have started.
+  const thread = `const { parentPort, workerData: started } = require('node:worker_threads');
+    Atomics.add(started, 0, 1);
+    Atomics.notify(started, 0);
+    for (let count; (count = Atomics.load(started, 0)) < 64; ) Atomics.wait(started, 0, count);
+    parentPort.postMessage('done');`;
+  const code = `const { isMainThread, Worker } = require('node:worker_threads');
+if (isMainThread) {
+  ${exitOnlyWith9}
+  const workerData = new Int32Array(new SharedArrayBuffer(4));
+  let done = 0;
+  for (let i = 0; i < 64; i++) {
+    const worker = new Worker(${JSON.stringify(thread)}, { eval: true, workerData });
+    worker.on('error', (error) => console.error(error.message));
+    worker.on('message', () => ++done === 64 && process.exit(9));
+  }
+}`;
+  const { NODE_OPTIONS } = await codeInside(t, code);
+  const { code: ended, stderr } = await runToEnd(executable, ['--version'], { NODE_OPTIONS });
+  assert.deepEqual({ ended, stderr }, { ended: 9, stderr: '' });
+});
