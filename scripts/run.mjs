@@ -47,13 +47,27 @@ function readPackages(path) {
   }
 }
 
+/**
+ * Not by `npm ci`, which demands that the lock file names the packages of every platform: a registry that has only those of Linux is enough.
+ * Versions and checksums are those of the lock file all the same, and it is not written.
+ */
 function install() {
-  console.error('Installing the packages of package-lock.json into node_modules (npm ci, once; about 500 MB)');
+  console.error('Installing the packages of package-lock.json into node_modules (npm install, once; about 500 MB)');
   // No package here needs its install script, and a question about them would stop a machine that has nobody to answer.
-  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--include=dev', '--include=optional'];
-  const { status, error } = spawnSync('npm', args, { cwd: repository, stdio: ['ignore', 'inherit', 'inherit'] });
+  const args = [
+    'install',
+    '--no-save',
+    '--ignore-scripts',
+    '--no-audit',
+    '--no-fund',
+    '--include=dev',
+    '--include=optional',
+  ];
+  const options = { cwd: repository, stdio: ['ignore', 'inherit', 'inherit'] };
+  const { status, error } = spawnSync('npm', [...args, '--loglevel=error'], options);
   if (error) fail(`npm cannot be run: ${error.message}`);
-  if (status !== 0) fail('npm ci failed; its message is above');
+  if (status !== 0) fail('npm could not install them; its message is above');
+  if (!installed()) fail('what npm installed is not what package-lock.json says; does that fit package.json?');
 }
 
 /** The Node.js that is installed with the packages, or the running one where that is missing and this one can run TypeScript. */
