@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { readConfigFile } from '../config/read-file.ts';
-import { errnoOf } from '../core/errors.ts';
+import { asCallError, CallError, errnoOf } from '../core/errors.ts';
 
 /** A version of a file as it was read. */
 export interface FileVersion {
@@ -27,7 +27,7 @@ export type FileLook =
 /** How old the last change must be before equal looks mean equal content, in milliseconds: some file systems keep times in steps of 2 s. */
 const settledAfterMs = 2000;
 
-/** What is at `path` now, compared with a version read before. Throws ConfigError when it exists and cannot be read. */
+/** What is at `path` now, compared with a version read before. Throws FAILED_PRECONDITION when it exists and cannot be read. */
 export async function lookAtFile(path: string, known: FileVersion | undefined): Promise<FileLook> {
   try {
     // The looks are taken before the content: a change in between shows the next time.
@@ -42,7 +42,11 @@ export async function lookAtFile(path: string, known: FileVersion | undefined): 
     return known?.hash === hash ? { state: 'same', version } : { state: 'changed', version, text };
   } catch (error) {
     if (isMissing(error)) return { state: 'missing' };
-    throw error;
+    if (error instanceof CallError) throw error;
+    throw new CallError(
+      'FAILED_PRECONDITION',
+      `${path} cannot be read (${errnoOf(error) ?? asCallError(error).message})`,
+    );
   }
 }
 

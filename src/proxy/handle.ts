@@ -6,6 +6,7 @@
 import { CallError } from '../core/errors.ts';
 import type { ContentSource } from '../core/volume.ts';
 import { isConnectionName } from './connection-name.ts';
+import { hasControlCharacters } from './control-characters.ts';
 
 export type HandleKind = ContentSource['type'];
 
@@ -72,10 +73,6 @@ export function shown(text: string): string {
 
 /** No driver makes ids with control characters or with steps upwards, so such an id need not reach one. */
 function isPlausibleId(id: string): boolean {
-  if (id === '') return false;
-  for (let index = 0; index < id.length; index++) {
-    const code = id.charCodeAt(index);
-    if (code < 0x20 || code === 0x7f) return false;
-  }
+  if (id === '' || hasControlCharacters(id)) return false;
   return !id.split('/').some((step) => step === '..' || step === '.');
 }

@@ -41,7 +41,6 @@ export async function listAll<T>(
       if (entries.length >= limit) return { entries, nextToken: encodePageToken({ connection: name, token }) };
       const found = await listOne(call, connections, options, name, { limit: limit - entries.length, token }, listOf);
       for (const entry of found.entries) entries.push(entry);
-      assertProgress(name, token, found);
       token = found.nextToken || undefined;
     } while (token !== undefined);
   }
@@ -61,7 +60,9 @@ async function listOne<T>(
       const lease = await connections.find(bounded, name);
       try {
         // The file may have gone since the folder was read.
-        return (lease && (await listOf(lease.connection)?.(bounded, page))) ?? { entries: [] };
+        const found = (lease && (await listOf(lease.connection)?.(bounded, page))) ?? { entries: [] };
+        assertProgress(page.token, found);
+        return found;
       } finally {
         lease?.release();
       }
@@ -76,7 +77,7 @@ async function listOne<T>(
 }
 
 /** A driver that hands out its starting token again would keep us here for ever. */
-function assertProgress(name: string, token: string | undefined, page: Page<unknown>): void {
-  if (page.nextToken === undefined || page.nextToken === '' || page.nextToken !== token) return;
-  throw namingConnection(name, new CallError('INTERNAL', 'its driver lists the same page over and over'));
+function assertProgress(token: string | undefined, { nextToken }: Page<unknown>): void {
+  if (!nextToken || nextToken !== token) return;
+  throw new CallError('INTERNAL', 'its driver lists the same page over and over');
 }

@@ -7,6 +7,7 @@
  */
 import { CallError } from '../core/errors.ts';
 import type { NodeIdOptions } from './config.ts';
+import { hasControlCharacters } from './control-characters.ts';
 
 export interface NodeIdentity {
   readonly nodeName?: string | undefined;
@@ -37,10 +38,10 @@ export function encodeNodeId(options: NodeIdOptions, identity: NodeIdentity): st
  * configuration does not have: the node runs with another one.
  */
 export function decodeNodeId(options: NodeIdOptions, id: string): NodeIdentity | undefined {
-  if (id === '' || id.length > maxNodeIdBytes) return undefined;
+  if (id.length > maxNodeIdBytes || hasControlCharacters(id)) return undefined;
   const identity: { -readonly [part in NodeIdentityPart]?: string } = {};
   for (const text of id.split('/')) {
-    const found = /^(?:([nh])|([iv])([0-9a-z]+))=(.+)$/s.exec(text);
+    const found = /^(?:([nh])|([iv])([0-9a-z]+))=(.+)$/.exec(text);
     if (!found) return undefined;
     const [, plain, shortened, shortName = '', rest = ''] = found;
     const part = partByLetter.get(plain ?? shortened ?? '');
@@ -56,7 +57,7 @@ const partByLetter = new Map(Object.entries(letters).map(([part, letter]) => [le
 
 function writePart(options: NodeIdOptions, part: NodeIdentityPart, value: string | undefined): string {
   if (!value) throw unusable(`the node id needs the ${part} of this node, which is empty (proxy.nodeId.parts.${part})`);
-  if (/[/\n\0]/.test(value)) {
+  if (value.includes('/') || hasControlCharacters(value)) {
     throw unusable(`the ${part} of this node, ${JSON.stringify(value)}, has a character that a node id cannot carry`);
   }
   const prefixes = prefixesOf(options, part);

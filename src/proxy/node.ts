@@ -7,7 +7,7 @@
 import type { CallContext } from '../core/call.ts';
 import type { NodeOperations } from '../core/driver.ts';
 import { asCallError } from '../core/errors.ts';
-import { namingConnection } from './connection-error.ts';
+import { namingConnection, required } from './connection-error.ts';
 import type { Connections, Lease } from './connections.ts';
 import { decodeHandle } from './handle.ts';
 import type { LocalNode } from './local-node.ts';
@@ -18,12 +18,20 @@ export function proxyNode(
   localNode: LocalNode,
   generic: Required<NodeOperations>,
 ): Required<NodeOperations> {
-  async function routed<T>(call: CallContext, volumeId: string, fallback: Fallback, work: Work<T>): Promise<T> {
-    const handle = decodeHandle('volume', volumeId);
+  async function routed<R extends { readonly volumeId: string }, T>(
+    call: CallContext,
+    request: R,
+    fallback: Fallback,
+    choose: (node: NodeOperations) => ((call: CallContext, request: R) => Promise<T>) | undefined,
+  ): Promise<T> {
+    const inGeneral = () => required(choose(generic), general, 'such node operation')(call, request);
+    const handle = decodeHandle('volume', request.volumeId);
     const lease = handle && (await findFor(call, handle.connection, fallback));
-    if (!lease) return work(generic, volumeId);
+    if (!lease) return inGeneral();
     try {
-      return await work(lease.connection.driver.node ?? generic, lease.connection.driver.node ? handle.id : volumeId);
+      const { node } = lease.connection.driver;
+      const own = node && choose(node);
+      return own ? await own(call, { ...request, volumeId: handle.id }) : await inGeneral();
     } catch (error) {
       throw namingConnection(handle.connection, error);
     } finally {
@@ -48,31 +56,17 @@ export function proxyNode(
   return {
     extra: generic.extra,
     info: () => localNode.info(),
-    stage: (call, request) =>
-      routed(call, request.volumeId, 'none', async (node, volumeId) => {
-        // The proxy advertises staging, so drivers that publish without it are asked to stage too.
-        await node.stage?.(call, { ...request, volumeId });
-      }),
-    unstage: (call, request) =>
-      routed(call, request.volumeId, 'generic', (node, volumeId) =>
-        (node.unstage ?? generic.unstage)(call, { ...request, volumeId }),
-      ),
-    publish: (call, request) =>
-      routed(call, request.volumeId, 'none', (node, volumeId) => node.publish(call, { ...request, volumeId })),
-    unpublish: (call, request) =>
-      routed(call, request.volumeId, 'generic', (node, volumeId) => node.unpublish(call, { ...request, volumeId })),
-    stats: (call, request) =>
-      routed(call, request.volumeId, 'generic', (node, volumeId) =>
-        (node.stats ?? generic.stats)(call, { ...request, volumeId }),
-      ),
-    expand: (call, request) =>
-      routed(call, request.volumeId, 'generic', (node, volumeId) =>
-        (node.expand ?? generic.expand)(call, { ...request, volumeId }),
-      ),
+    // The proxy advertises staging, so drivers that publish without it are asked to stage too: nothing to do.
+    stage: (call, request) => routed(call, request, 'none', (node) => node.stage ?? (async () => {})),
+    unstage: (call, request) => routed(call, request, 'generic', (node) => node.unstage),
+    publish: (call, request) => routed(call, request, 'none', (node) => node.publish),
+    unpublish: (call, request) => routed(call, request, 'generic', (node) => node.unpublish),
+    stats: (call, request) => routed(call, request, 'generic', (node) => node.stats),
+    expand: (call, request) => routed(call, request, 'generic', (node) => node.expand),
   };
 }
 
+const general = { name: 'proxy' };
+
 /** What to do for a connection whose file is there and was never good: fail, or do without it. */
 type Fallback = 'none' | 'generic';
-
-type Work<T> = (node: NodeOperations, volumeId: string) => Promise<T>;
