@@ -53,7 +53,7 @@ export async function codeInside(t: TestContext, code: string): Promise<{ NODE_O
   return { NODE_OPTIONS: `--require=${join(folder, 'inside.cjs')}`, folder };
 }
 
-export async function makeFolder(t: TestContext): Promise<string> {
+async function makeFolder(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'executable-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
   return folder;
