@@ -1,5 +1,6 @@
 /** Makes src/generated from proto/csi.proto: the codec, its types, the service table and the list of secret fields. */
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import protobuf from 'protobufjs';
@@ -53,14 +54,22 @@ async function codecModule(root: protobuf.Root, api: protobuf.Namespace): Promis
   for (const name of Object.keys(wellKnown)) {
     if (!['BoolValue', 'Int64Value', 'StringValue', 'Timestamp'].includes(name)) delete wellKnown[name];
   }
-  await mkdir(output, { recursive: true });
-  const input = join(output, '.messages.json');
-  await writeFile(input, JSON.stringify(description));
+  const folder = await mkdtemp(join(tmpdir(), 'switchboard-'));
+  try {
+    const input = join(folder, 'messages.json');
+    await writeFile(input, JSON.stringify(description));
+    return withSettings(await compile(input)) + namedExports(api);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+async function compile(input: string): Promise<string> {
   const flags = '--force-number --no-verify --no-convert --no-delimited --no-typeurl --no-service --no-comments';
-  const compile = promisify<string[], string | undefined>(pbjs.main);
-  const code = await compile(['-t', 'static-module', '-w', 'esm', '--es6', ...flags.split(' '), input]);
+  const run = promisify<string[], string | undefined>(pbjs.main);
+  const code = await run(['-t', 'static-module', '-w', 'esm', '--es6', ...flags.split(' '), input]);
   if (!code) throw new Error('pbjs made no code');
-  return withSettings(code) + namedExports(api);
+  return code;
 }
 
 /** What a package holds. */

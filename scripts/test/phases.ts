@@ -32,10 +32,12 @@ export async function runPhases(phases: readonly Phase[], signal: AbortSignal): 
     for await (const event of run(options)) {
       const sum = event.type === 'test:diagnostic' && event.data.nesting === 0 && total.exec(event.data.message);
       if (sum) totals.set(sum[1]!, (totals.get(sum[1]!) ?? 0) + Number(sum[2]));
-      else reporter.write(event);
+      else if (event.type !== 'test:summary') reporter.write(event);
       if (event.type === 'test:pass' && event.data.skip) skipped.push(`${event.data.name}: ${event.data.skip}`);
     }
   }
+  // This event makes the reporter list the failures; the totals come after them, where they are looked for.
+  reporter.write({ type: 'test:summary', data: {} });
   for (const [name, value] of totals) reporter.write(diagnostic(`${name} ${value}`));
   const ended = new Promise((resolve) => reporter.once('end', resolve));
   reporter.end();
