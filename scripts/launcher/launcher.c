@@ -1,5 +1,5 @@
-// The front of the static executable. It needs no C library and no dynamic loader on the machine, because it brings both:
-// behind it in the same file are a dynamically linked program, the dynamic loader and the libraries that the program needs.
+// The front of the static executable. It needs no C library and no dynamic loader on the machine, because it brings
+// both: behind it in the same file are a dynamically linked program, the dynamic loader and the program's libraries.
 //
 //   1. The program and the loader are mapped from the executable's own file.
 //   2. Each library is copied into a memfd, for the loader can only open files. It finds them through LD_PRELOAD; the
@@ -79,12 +79,14 @@ static long create_memfd(const char *name) {
 
 static long copy_to_memfd(long self, const char *name, uint64_t offset, uint64_t size) {
   long fd = create_memfd(name);
-  uint64_t end = offset + size;
-  while (offset < end) {
-    long sent = sys_sendfile(fd, self, &offset, end - offset);
-    if (sent < 0) fail("cannot copy a library to memory", sent);
-    if (sent == 0) fail("its file is cut short", 0);
+  long from = sys_mmap(0, size, PROT_READ, MAP_PRIVATE, self, offset);
+  if (from < 0 && from > -4096) fail("cannot map a library", from);
+  for (uint64_t done = 0; done < size;) {
+    long written = sys_write(fd, (char *)from + done, size - done);
+    if (written <= 0) fail("cannot copy a library to memory", written);
+    done += (uint64_t)written;
   }
+  sys_munmap((uintptr_t)from, size);
   return fd;
 }
 
@@ -128,8 +130,8 @@ static struct auxiliary *vector_behind(char **environment) {
   return (struct auxiliary *)(environment + 1);
 }
 
-// Copies the stack that the kernel made, with one variable more: the hand-over. A hidden variable leaves an empty string,
-// not a gap: the loader finds the auxiliary vector behind the first NULL, and the variable's place is needed later.
+// Copies the stack that the kernel made, with one variable more: the hand-over. A hidden variable leaves an empty
+// string, not a gap: the loader finds the auxiliary vector behind the first NULL, and its place is needed later.
 static struct auxiliary *copy_stack(uint64_t *to, const uint64_t *from) {
   uint64_t before_environment = from[0] + 2;
   for (uint64_t i = 0; i < before_environment; i++) *to++ = *from++;
@@ -183,7 +185,7 @@ __attribute__((visibility("hidden"), used)) uintptr_t settle(void) {
 __attribute__((visibility("hidden"), used)) _Noreturn void launch(uint64_t *stack) {
   struct auxiliary *vector = vector_behind((char **)stack + stack[0] + 2);
   uint64_t page = value_of(vector, AT_PAGESZ);
-  if (!page || !find(vector, AT_PHDR) || !find(vector, AT_ENTRY)) fail("the kernel's auxiliary vector is incomplete", 0);
+  if (!page || !find(vector, AT_PHDR) || !find(vector, AT_ENTRY)) fail("the auxiliary vector is incomplete", 0);
   // Rights given by the file's mode would reach whatever the caller's variables make the program do.
   if (value_of(vector, AT_UID) != value_of(vector, AT_EUID) || value_of(vector, AT_GID) != value_of(vector, AT_EGID))
     fail("it must not be installed set-user-id or set-group-id", 0);

@@ -7,7 +7,7 @@
 
 #if defined(__x86_64__)
 
-enum { SYS_write = 1, SYS_close = 3, SYS_mmap = 9, SYS_pread64 = 17, SYS_sendfile = 40, SYS_exit_group = 231,
+enum { SYS_write = 1, SYS_close = 3, SYS_mmap = 9, SYS_munmap = 11, SYS_pread64 = 17, SYS_exit_group = 231,
        SYS_openat = 257, SYS_memfd_create = 319 };
 #define ELF_MACHINE 62
 
@@ -31,14 +31,15 @@ __asm__(".pushsection .text\n"
         ".popsection\n");
 
 static inline _Noreturn void enter(uintptr_t entry, void *stack) {
-  __asm__ volatile("mov %0, %%rsp\n  xor %%edx, %%edx\n  xor %%ebp, %%ebp\n  jmp *%1" : : "S"(stack), "D"(entry) : "memory");
+  __asm__ volatile("mov %0, %%rsp\n  xor %%edx, %%edx\n  xor %%ebp, %%ebp\n  jmp *%1"
+                   : : "S"(stack), "D"(entry) : "memory");
   __builtin_unreachable();
 }
 
 #elif defined(__aarch64__)
 
-enum { SYS_openat = 56, SYS_close = 57, SYS_write = 64, SYS_pread64 = 67, SYS_sendfile = 71, SYS_exit_group = 94,
-       SYS_mmap = 222, SYS_memfd_create = 279 };
+enum { SYS_openat = 56, SYS_close = 57, SYS_write = 64, SYS_pread64 = 67, SYS_exit_group = 94,
+       SYS_munmap = 215, SYS_mmap = 222, SYS_memfd_create = 279 };
 #define ELF_MACHINE 183
 
 static inline long system_call(long number, long a, long b, long c, long d, long e, long f) {
@@ -65,7 +66,8 @@ __asm__(".pushsection .text\n"
 static inline _Noreturn void enter(uintptr_t entry, void *stack) {
   register void *x16 __asm__("x16") = stack;
   register uintptr_t x17 __asm__("x17") = entry;
-  __asm__ volatile("mov sp, x16\n  mov x0, #0\n  mov x29, #0\n  mov x30, #0\n  br x17" : : "r"(x16), "r"(x17) : "memory");
+  __asm__ volatile("mov sp, x16\n  mov x0, #0\n  mov x29, #0\n  mov x30, #0\n  br x17"
+                   : : "r"(x16), "r"(x17) : "memory");
   __builtin_unreachable();
 }
 
@@ -97,7 +99,7 @@ static inline long sys_open(const char *path) {
   return system_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
 }
 static inline long sys_close(long fd) { return system_call(SYS_close, fd, 0, 0, 0, 0, 0); }
-static inline long sys_write(int fd, const void *data, uint64_t size) {
+static inline long sys_write(long fd, const void *data, uint64_t size) {
   return system_call(SYS_write, fd, (long)data, (long)size, 0, 0, 0);
 }
 static inline long sys_pread(long fd, void *data, uint64_t size, uint64_t offset) {
@@ -106,8 +108,8 @@ static inline long sys_pread(long fd, void *data, uint64_t size, uint64_t offset
 static inline long sys_mmap(uintptr_t address, uint64_t size, int protection, int flags, long fd, uint64_t offset) {
   return system_call(SYS_mmap, (long)address, (long)size, protection, flags, fd, (long)offset);
 }
-static inline long sys_sendfile(long to, long from, uint64_t *offset, uint64_t size) {
-  return system_call(SYS_sendfile, to, from, (long)offset, (long)size, 0, 0);
+static inline long sys_munmap(uintptr_t address, uint64_t size) {
+  return system_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0);
 }
 static inline long sys_memfd_create(const char *name, unsigned flags) {
   return system_call(SYS_memfd_create, (long)name, flags, 0, 0, 0, 0);
