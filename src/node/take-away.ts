@@ -8,8 +8,8 @@ import { unmountAll } from './unmount.ts';
 import { showsSame } from './wanted.ts';
 
 /**
- * Unmounts everything at the places, and lets the attachers detach the volume if it is mounted nowhere else on this node. Throws
- * FAILED_PRECONDITION while it is in use.
+ * Unmounts everything at the places, and lets the attachers detach the volume if it is mounted nowhere else on this node. With
+ * `evenIfGone` also if it was not mounted any more. Throws FAILED_PRECONDITION while it is in use.
  */
 export async function takeAway(
   call: CallContext,
@@ -17,6 +17,7 @@ export async function takeAway(
   volumeId: string,
   table: MountTable,
   places: readonly string[],
+  evenIfGone = false,
 ): Promise<void> {
   const { tools } = plane;
   const mounts = places.flatMap((place) => table.stackAt(place));
@@ -30,7 +31,7 @@ export async function takeAway(
   const stillUsed = after.mounts.some(
     (left) => left.device === device || mounts.some((mount) => showsSame(left, mount)),
   );
-  if (stillUsed) return;
+  if (stillUsed || (mounts.length === 0 && !evenIfGone)) return;
   for (const detach of detachers) await detach(call, { volumeId, mounts, device });
 }
 

@@ -14,7 +14,7 @@ export async function unstageVolume(call: CallContext, plane: NodePlane, request
   const staging = await resolvePlace(call, tools, table, path);
   if (staging === undefined) return;
   const file = join(staging, blockFile);
-  await takeAway(call, plane, request.volumeId, table, [file, staging]);
+  await takeAway(call, plane, request.volumeId, table, [file, staging], true);
   if ((await removePlace(file)) && (await removePlace(staging))) return;
   // The volume is safe and gone from here, which is what was asked for; a file that somebody wrote beside it is theirs.
   call.log.warn('the staging path is not empty and stays', { path });

@@ -35,10 +35,13 @@ export type Attachment =
       readonly env?: Readonly<Record<string, string>> | undefined;
     };
 
-/** What was just unmounted and is mounted nowhere else on this node. */
+/** What was just unmounted and is, as far as the mount table tells, mounted nowhere else on this node. */
 export interface Released {
   readonly volumeId: string;
-  /** Empty when nothing was mounted any more: an earlier call may have ended between unmounting and detaching. */
+  /**
+   * Empty when nothing was mounted any more: an earlier unstage may have ended between unmounting and detaching. Then the volume may still be
+   * in use at other places, and an attacher that knows its volumes by id has to make sure that it is not.
+   */
   readonly mounts: readonly Mount[];
   /** `major:minor` of the block device that was mounted or published. */
   readonly device?: string | undefined;

@@ -1,5 +1,7 @@
 /** Growing a mounted file system to the size of its device. */
-import type { CallContext } from '../../core/call.ts';
+import { CommandFailed } from '../../backends/exec/command-failed.ts';
+import { type CallContext, throwIfOver } from '../../core/call.ts';
+import { asCallError, CallError } from '../../core/errors.ts';
 import { deviceSize } from '../devices.ts';
 import type { Mount } from '../mount-table.ts';
 import type { NodeTools } from '../tools.ts';
@@ -10,13 +12,26 @@ import { type BlockDevice, readDevice } from './probe.ts';
 /** Less than this at a device's end is what file systems leave unused anyway. */
 const slack = 4 * 2 ** 20;
 
-/** Grows if the device is larger than what is on it; cheap when it is not. Does nothing for read-only mounts and what cannot grow. */
+/**
+ * Grows if the device is larger than what is on it; cheap when it is not. Does nothing for read-only mounts and what cannot grow. A volume that
+ * cannot be grown is no worse than before: that is logged, and does not keep it from being used.
+ */
 export async function growIfSmaller(
   call: CallContext,
   tools: NodeTools,
   device: BlockDevice,
   mount: Mount,
 ): Promise<void> {
+  try {
+    await growToDevice(call, tools, device, mount);
+  } catch (error) {
+    throwIfOver(call.signal);
+    const why = asCallError(error).message;
+    call.log.warn('a file system is smaller than its device and could not be grown', { device: device.path, why });
+  }
+}
+
+async function growToDevice(call: CallContext, tools: NodeTools, device: BlockDevice, mount: Mount): Promise<void> {
   const superblock = fileSystemNamed(mount.fsType)?.superblock;
   if (!superblock || isReadOnly(mount)) return;
   const size = superblock.size(await readDevice(call, tools, device, superblock.offset, superblock.length));
@@ -29,8 +44,22 @@ export async function grow(call: CallContext, tools: NodeTools, device: BlockDev
   const step = fileSystemNamed(mount.fsType)?.grow?.(device.path, mount.mountPoint);
   if (!step) return false;
   call.log.info('growing a file system to the size of its device', { device: device.path, fsType: mount.fsType });
-  await runStep(call, tools, step);
-  return true;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await runStep(call, tools, step);
+      return true;
+    } catch (error) {
+      if (!(error instanceof CommandFailed)) throw error;
+      // resize2fs reads the superblock while the kernel may just be writing it.
+      if (/checksum does not match/i.test(error.stderr) && attempt < 5) continue;
+      throw /permission denied/i.test(error.stderr) ? lacksPrivilege(error) : error;
+    }
+  }
+}
+
+function lacksPrivilege(error: CommandFailed): CallError {
+  const message = `${error.message}; growing a mounted ext file system needs the capability CAP_SYS_RESOURCE`;
+  return new CallError('FAILED_PRECONDITION', message, { cause: error });
 }
 
 export function isReadOnly(mount: Mount): boolean {
