@@ -1,5 +1,6 @@
 /** The program as one file. */
 import { readFile } from 'node:fs/promises';
+import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { type BuildOptions, build, type Plugin } from 'esbuild';
 import { commitOf } from './commit.ts';
@@ -23,16 +24,17 @@ async function options(entry: string): Promise<BuildOptions> {
     platform: 'node',
     target: 'node22',
     format: 'esm',
-    // Names stay, so that a stack trace from the field can be read.
+    // Names stay: a stack trace from the field can be read, and it starts no slower.
     minifyWhitespace: true,
     minifySyntax: true,
     legalComments: 'none',
-    charset: 'utf8',
+    // One byte a character: V8 reads it faster and keeps it in half the memory.
+    charset: 'ascii',
     define: {
       __SWITCHBOARD_VERSION__: JSON.stringify(version),
       __SWITCHBOARD_COMMIT__: JSON.stringify(await commitOf(repository)),
     },
-    plugins: [stubs],
+    plugins: [stubs, lazyBuiltins],
     banner: { js: requireBanner },
   };
 }
@@ -42,13 +44,26 @@ const requireBanner = `import { createRequire as __createRequire } from 'node:mo
 const require = __createRequire(import.meta.url);`;
 
 /**
- * What the program never calls: grpc-js wants its proto-loader for channelz and ORCA alone, and 64-bit integers are plain numbers here, so
- * protobufjs has no use for `long`.
+ * What the program never calls: grpc-js wants its proto-loader for channelz and ORCA alone, 64-bit integers are plain numbers here, so
+ * protobufjs has no use for `long`, and handlebars none for source maps.
  */
 const stubs: Plugin = {
   name: 'stubs',
   setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^(@grpc\/proto-loader|long)$/ }, ({ path }) => ({ path, namespace: 'stub' }));
+    onResolve({ filter: /^(@grpc\/proto-loader|long|source-map)$/ }, ({ path }) => ({ path, namespace: 'stub' }));
     onLoad({ filter: /.*/, namespace: 'stub' }, () => ({ contents: 'module.exports = {};', loader: 'js' }));
+  },
+};
+
+/** An `import` of a module of Node.js would be moved to the top of the file; this way it is loaded when the importing module first runs. */
+const lazyBuiltins: Plugin = {
+  name: 'lazy-builtins',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^[a-z]/ }, ({ path }) => {
+      return isBuiltin(path) ? { path: path.replace(/^(node:)?/, 'node:'), namespace: 'builtin' } : undefined;
+    });
+    onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => {
+      return { contents: `module.exports = process.getBuiltinModule('${path}');`, loader: 'js' };
+    });
   },
 };
