@@ -18,7 +18,7 @@ export interface DriverType<Options = unknown> {
   readonly schema: GenericSchema<unknown, Options>;
   /** The smallest document the schema accepts. `switchboard drivers` makes a driver from it to tell its capabilities. */
   readonly example: unknown;
-  /** Loads the libraries that only these options need. Await it before {@link create}; `makeDriver` (drivers/index.ts) does. */
+  /** Loads the libraries that only these options need. Await it before {@link create}. */
   prepare?(options: Options): Promise<void>;
   /** Makes the driver. No input or output, no timers: those begin with the first call. Throws CallError for settings that cannot work. */
   create(options: Options, environment: DriverEnvironment): Driver;

@@ -10,7 +10,7 @@
  *             2. record is removed                     done (state "absent")
  *             3. the data is removed
  */
-import { CallError } from '../../core/errors.ts';
+import { CallError, errnoOf } from '../../core/errors.ts';
 import type { Call, Directory } from './directory.ts';
 import type { Area } from './layout.ts';
 import type { RecordOf } from './record.ts';
@@ -109,17 +109,39 @@ export async function disappear(
   project?: number,
 ): Promise<void> {
   const { files, layout, quotas } = directory;
-  await withWork(
-    directory,
-    async (work) => {
-      await files.move(layout.data(area, id), work.trash);
-      await files.remove(layout.record(area, id));
-      await files.sync([layout.recordFolder(area), layout.dataFolder(area)]);
-      await files.removeTree(work.path, call.signal);
-      if (project !== undefined) await quotas.release(call, project);
-    },
-    project,
-  );
+  const move = async (work: Work) => {
+    await files.move(layout.data(area, id), work.trash);
+    await files.remove(layout.record(area, id));
+    await files.sync([layout.recordFolder(area), layout.dataFolder(area)]);
+    await files.removeTree(work.path, call.signal);
+    if (project !== undefined) await quotas.release(call, project);
+  };
+  try {
+    await withWork(directory, move, project);
+  } catch (error) {
+    if (!isFull(error)) throw error;
+    await disappearInPlace(directory, call, area, id, project);
+  }
+}
+
+/** On a file system so full that nothing can be moved. It is no longer all at once, but the same call again still completes it. */
+async function disappearInPlace(
+  { files, layout, quotas }: Directory,
+  call: Call,
+  area: Area,
+  id: string,
+  project: number | undefined,
+): Promise<void> {
+  const path = layout.data(area, id);
+  // Keeps others out while it is emptied, if even that can still be written.
+  await files.setMode(path, 0o700).catch(() => {});
+  await files.removeTree(path, call.signal);
+  await files.remove(layout.record(area, id));
+  if (project !== undefined) await quotas.release(call, project);
+}
+
+function isFull(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT'].includes(errnoOf(error) ?? '');
 }
 
 /** Forgets a record whose data is gone. */

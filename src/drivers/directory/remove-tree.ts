@@ -92,7 +92,10 @@ async function removeEntry(
   return place !== undefined && (await isFolder(place)) ? place : undefined;
 }
 
-/** Moves a folder next to the others. One that belongs to a nested btrfs subvolume cannot leave it and is emptied where it is. */
+/**
+ * Moves a folder next to the others. One that belongs to a nested btrfs subvolume cannot leave it, and nothing moves where not a block is
+ * left: such a folder is emptied where it is.
+ */
 async function moveUp(path: string, place: string): Promise<string | undefined> {
   try {
     await fs.rename(path, place);
@@ -100,7 +103,7 @@ async function moveUp(path: string, place: string): Promise<string | undefined> 
   } catch (error) {
     const errno = errnoOf(error);
     if (errno === 'ENOENT') return undefined;
-    if (errno === 'EXDEV') return path;
+    if (errno === 'EXDEV' || errno === 'ENOSPC' || errno === 'EDQUOT') return path;
     throw explained(error, path);
   }
 }

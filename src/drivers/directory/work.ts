@@ -37,7 +37,7 @@ export function isRunning(name: string): boolean {
   return running.has(name);
 }
 
-/** Gives `body` a folder to work in and removes the folder, with what is still in it, afterwards. */
+/** Gives `body` a folder to work in and removes the folder, with what is still in it, afterwards. `project`: the quota number that goes with it. */
 export async function withWork<T>(
   directory: Directory,
   body: (work: Work) => Promise<T>,

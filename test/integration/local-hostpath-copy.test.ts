@@ -1,0 +1,313 @@
+import assert from 'node:assert/strict';
+import { mkdir, readdir, readFile, rename, stat, statfs, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createRunner } from '../../src/backends/exec/runner.ts';
+import { asCallError } from '../../src/core/errors.ts';
+import { failure, makeBench, makeFolder, mountImage, sh, snapshotSpec, volumeSpec } from './local-hostpath-support.ts';
+
+const mkfs = {
+  ext4: ['mkfs.ext4', '-q', '-F'],
+  xfs: ['mkfs.xfs', '-q', '-f', '-m', 'reflink=1'],
+  btrfs: ['mkfs.btrfs', '-q', '-f'],
+} as const;
+
+/** Everything that a copy must keep, in `folder`. */
+async function fill(folder: string): Promise<void> {
+  const at = (name: string) => join(folder, name);
+  await sh('chown', '1234:4321', folder);
+  await sh('setfattr', '-n', 'user.volume', '-v', 'root of it', folder);
+  await sh('setfacl', '-m', 'u:77:rwx', '-d', '-m', 'g:88:rx', folder);
+  await sh('chmod', '3771', folder);
+  await writeFile(at('plain'), 'plain');
+  await sh('ln', at('plain'), at('hard link'));
+  await sh('chmod', '6755', at('plain'));
+  await sh('setfacl', '-m', 'u:99:r', at('plain'));
+  await sh('setfattr', '-n', 'user.note', '-v', 'kept', at('plain'));
+  await sh('setfattr', '-n', 'trusted.note', '-v', 'kept too', at('plain'));
+  await sh('setcap', 'cap_net_raw+ep', at('plain')).catch(() => {});
+  await writeFile(at('odd owner'), 'x');
+  await sh('chown', '65533:2000000000', at('odd owner'));
+  await symlink('/nowhere/at all', at('symlink'));
+  await sh('chown', '-h', '7:7', at('symlink'));
+  await sh('mkfifo', '-m', '640', at('fifo'));
+  await sh('mknod', at('character'), 'c', '1', '3');
+  await sh('mknod', at('block'), 'b', '7', '200');
+  await sh('python3', '-c', 'import socket,sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])', at('socket'));
+  await mkdir(at('deep/er/and deeper'), { recursive: true });
+  await writeFile(at('deep/er/and deeper/new\nline'), 'x');
+  await writeFile(at('.hidden'), 'x');
+  await sh('touch', '-d', '2001-02-03 04:05:06.789', at('plain'), at('deep/er'), folder);
+  await sh('truncate', '-s', '64M', at('holes'));
+  await sh(
+    'dd',
+    'if=/dev/urandom',
+    `of=${at('holes')}`,
+    'bs=64k',
+    'count=1',
+    'seek=500',
+    'conv=notrunc',
+    'status=none',
+  );
+}
+
+/** What a copy must keep, as text. */
+async function describe(folder: string): Promise<string> {
+  const inside = ['sh', '-c', 'cd "$0" && exec "$@"', folder] as const;
+  const [shell, ...rest] = inside;
+  const tree = await sh(shell, ...rest, 'find', '.', '-printf', '%P %y %m %U:%G %n %s %T@ %l\n');
+  const acls = await sh(shell, ...rest, 'getfacl', '-RPn', '.');
+  const attributes = await sh(shell, ...rest, 'getfattr', '-Rhd', '-m', '-', '-e', 'hex', '.');
+  const sums = await sh(shell, ...rest, 'find', '.', '-type', 'f', '-exec', 'sha256sum', '{}', '+');
+  const devices = await sh(
+    shell,
+    ...rest,
+    'find',
+    '.',
+    '(',
+    '-type',
+    'c',
+    '-o',
+    '-type',
+    'b',
+    ')',
+    '-exec',
+    'stat',
+    '-c',
+    '%n %t:%T',
+    '{}',
+    '+',
+  );
+  const lines = (text: string) => text.split('\n').sort().join('\n');
+  return [tree, sums, devices].map(lines).concat([acls, attributes].map(sortBlocks)).join('\n\n');
+}
+
+function sortBlocks(text: string): string {
+  return text.split('\n\n').sort().join('\n\n');
+}
+
+/** Directory sizes and the like are the file system's own business. */
+const comparable = (text: string) => text.replace(/^(.*? d \d+ \S+ \d+) \d+/gm, '$1');
+
+for (const [name, command] of Object.entries(mkfs)) {
+  test(`copies on ${name} keep everything`, async (t) => {
+    const point = await mountImage(t, 400, command);
+    const { base, call, volumes, snapshots } = await makeBench(t, { base: join(point, 'base') });
+    await volumes.create(call, volumeSpec('v1'));
+    await fill(join(base, 'v/v1'));
+    const original = comparable(await describe(join(base, 'v/v1')));
+    assert.match(original, /fifo p 640/);
+    const { id } = await snapshots.create(call, snapshotSpec('s1', 'v1'));
+    await volumes.create(call, volumeSpec('clone', { source: { type: 'volume', id: 'v1' } }));
+    await volumes.create(call, volumeSpec('restored', { source: { type: 'snapshot', id } }));
+    for (const copy of ['s/v1-s1', 'v/clone', 'v/restored']) {
+      assert.equal(comparable(await describe(join(base, copy))), original, copy);
+      const holes = await stat(join(base, copy, 'holes'));
+      assert.ok(holes.blocks * 512 < 2 ** 20, `${copy} has ${holes.blocks} blocks`);
+      assert.equal((await stat(join(base, copy, 'plain'))).ino, (await stat(join(base, copy, 'hard link'))).ino);
+    }
+    await volumes.delete(call, 'v1');
+    for (const volume of ['clone', 'restored']) await volumes.delete(call, volume);
+    await snapshots.delete(call, id);
+    assert.deepEqual(await readdir(join(base, '.switchboard/tmp')), []);
+    assert.deepEqual(await readdir(join(base, 'v')), []);
+  });
+}
+
+for (const name of ['xfs', 'btrfs'] as const) {
+  test(`copies on ${name} share their blocks`, async (t) => {
+    const point = await mountImage(t, 400, mkfs[name]);
+    const { base, call, volumes, snapshots } = await makeBench(t, { base: join(point, 'base') });
+    await volumes.create(call, volumeSpec('v1'));
+    await sh(
+      'dd',
+      'if=/dev/urandom',
+      `of=${join(base, 'v/v1/data')}`,
+      'bs=1M',
+      'count=100',
+      'conv=fsync',
+      'status=none',
+    );
+    await sh('sync', '-f', point);
+    const free = async () => {
+      const { bavail, bsize } = await statfs(point);
+      return bavail * bsize;
+    };
+    const before = await free();
+    // Ten copies of 100 MiB would not fit on 400 MiB.
+    for (let index = 0; index < 10; index++) await snapshots.create(call, snapshotSpec(`s${index}`, 'v1'));
+    assert.ok(before - (await free()) < 20 * 2 ** 20, `${before} before, ${await free()} after`);
+    assert.match(await sh('filefrag', '-v', join(base, 's/v1-s9/data')), /shared/);
+  });
+}
+
+test('a copy that does not fit is RESOURCE_EXHAUSTED and leaves nothing', async (t) => {
+  const point = await mountImage(t, 64, mkfs.ext4);
+  const { base, call, volumes, snapshots } = await makeBench(t, { base: join(point, 'base') });
+  await volumes.create(call, volumeSpec('v1'));
+  await sh('dd', 'if=/dev/zero', `of=${join(base, 'v/v1/data')}`, 'bs=1M', 'count=40', 'status=none');
+  const clone = volumeSpec('v2', { source: { type: 'volume', id: 'v1' } });
+  await assert.rejects(
+    snapshots.create(call, snapshotSpec('s1', 'v1')),
+    failure('RESOURCE_EXHAUSTED', /No space left/),
+  );
+  await assert.rejects(volumes.create(call, clone), failure('RESOURCE_EXHAUSTED'));
+  for (const folder of ['s', '.switchboard/s', '.switchboard/tmp'])
+    assert.deepEqual(await readdir(join(base, folder)), []);
+  await sh('rm', join(base, 'v/v1/data'));
+  await volumes.create(call, clone);
+});
+
+for (const [name, mib, command] of [
+  ['ext4', 16, ['mkfs.ext4', '-q', '-F', '-m', '0']],
+  ['ext4 without inodes', 16, ['mkfs.ext4', '-q', '-F', '-N', '64']],
+  ['xfs', 300, mkfs.xfs],
+  ['btrfs', 40, ['mkfs.btrfs', '-q', '-f', '--mixed', '-m', 'single', '-d', 'single']],
+] as const) {
+  test(`without a byte left on ${name}, volumes are refused and can still be deleted`, async (t) => {
+    const point = await mountImage(t, mib, command);
+    const { base, call, volumes } = await makeBench(t, { base: join(point, 'base') });
+    await volumes.create(call, volumeSpec('v1'));
+    await sh('python3', '-c', fillUp, join(base, 'v/v1'));
+    await assert.rejects(
+      volumes.create(call, volumeSpec('v2')),
+      (error) => asCallError(error).code === 'RESOURCE_EXHAUSTED',
+    );
+    await volumes.delete(call, 'v1');
+    for (const folder of ['v', '.switchboard/tmp']) assert.deepEqual(await readdir(join(base, folder)), []);
+    await volumes.create(call, volumeSpec('v2'));
+  });
+}
+
+/** Takes every block, then every inode. */
+const fillUp = `
+import os, sys
+os.chdir(sys.argv[1])
+for size in (2**20, 2**12, 1):
+    try:
+        with open('data%d' % size, 'wb', buffering=0) as file:
+            while True: file.write(b'x' * size)
+    except OSError: pass
+for kind in ('f', 'd'):
+    try:
+        for i in range(10**6):
+            if kind == 'f': os.close(os.open('f%d' % i, os.O_CREAT | os.O_WRONLY))
+            else: os.mkdir('d%d' % i)
+    except OSError: pass
+os.sync()
+try: os.mkdir('one more')
+except OSError: pass
+`;
+
+test('files that disappear while a volume is copied are left out; other failures are failures', async (t) => {
+  const base = join(await makeFolder(t), 'base');
+  const real = createRunner();
+  const says = (stderr: string, code = 1) =>
+    makeBench(t, {
+      base,
+      run: async (call, command) => {
+        const output = await real(call, command);
+        return command.program === 'cp' ? { ...output, code, stderr } : output;
+      },
+    });
+  const vanished = await says(
+    "cp: cannot stat '/x/a': No such file or directory\ncp: cannot open '/x/b' for reading: No such file or directory\n",
+  );
+  const { call } = vanished;
+  await vanished.volumes.create(call, volumeSpec('v1'));
+  await vanished.snapshots.create(call, snapshotSpec('s1', 'v1'));
+  const mixed = await says(
+    "cp: cannot stat '/x/a': No such file or directory\ncp: error reading '/x/b': Input/output error\n",
+  );
+  await assert.rejects(
+    mixed.snapshots.create(call, snapshotSpec('s2', 'v1')),
+    failure('INTERNAL', /Input\/output error/),
+  );
+  const silent = await says('');
+  await assert.rejects(silent.snapshots.create(call, snapshotSpec('s2', 'v1')), failure('INTERNAL'));
+  const busybox = await says("cp: unrecognized option '--reflink=auto'\nBusyBox v1.36");
+  await assert.rejects(
+    busybox.snapshots.create(call, snapshotSpec('s2', 'v1')),
+    failure('FAILED_PRECONDITION', /GNU coreutils/),
+  );
+  assert.deepEqual(await readdir(join(base, 's')), ['v1-s1']);
+});
+
+test('removal copes with deep, wide and odd trees, and stays within the volume', async (t) => {
+  const { base, call, volumes } = await makeBench(t);
+  const outside = await makeFolder(t);
+  await writeFile(join(outside, 'precious'), 'x');
+  await volumes.create(call, volumeSpec('v1'));
+  const volume = join(base, 'v/v1');
+  await sh('python3', '-c', deepTree, volume);
+  await sh(
+    'sh',
+    '-c',
+    'cd "$0" && mkdir wide && cd wide && seq 3000 | xargs touch && seq -f d%g 500 | xargs mkdir',
+    volume,
+  );
+  await symlink(outside, join(volume, 'link'));
+  await sh('mkfifo', join(volume, 'fifo'));
+  await sh('mkdir', '-m', '000', join(volume, 'closed'));
+  await volumes.delete(call, 'v1');
+  assert.deepEqual(await readdir(join(base, 'v')), []);
+  assert.deepEqual(await readdir(join(base, '.switchboard/tmp')), []);
+  assert.equal(await readFile(join(outside, 'precious'), 'utf8'), 'x');
+});
+
+/** A chain of folders whose path has 40 kB. */
+const deepTree = `
+import os, sys
+os.chdir(sys.argv[1])
+for _ in range(200):
+    os.mkdir('d' * 200); os.chdir('d' * 200)
+open('file', 'w').close()
+`;
+
+test('removal of an immutable file says what is wrong, and the next call completes it', async (t) => {
+  const point = await mountImage(t, 32, mkfs.ext4);
+  const { base, call, volumes } = await makeBench(t, { base: join(point, 'base') });
+  await volumes.create(call, volumeSpec('v1'));
+  await writeFile(join(base, 'v/v1/stays'), 'x');
+  await sh('chattr', '+i', join(base, 'v/v1/stays'));
+  await assert.rejects(volumes.delete(call, 'v1'), failure('FAILED_PRECONDITION', /immutable/));
+  await sh('chattr', '-R', '-i', join(base, '.switchboard/tmp'));
+  await volumes.delete(call, 'v1');
+  assert.deepEqual(await readdir(join(base, '.switchboard/tmp')), []);
+});
+
+test('nested btrfs subvolumes are copied and removed with their volume', async (t) => {
+  const point = await mountImage(t, 200, mkfs.btrfs);
+  const { base, call, volumes } = await makeBench(t, { base: join(point, 'base') });
+  await volumes.create(call, volumeSpec('v1'));
+  await sh('btrfs', 'subvolume', 'create', join(base, 'v/v1/sub'));
+  await mkdir(join(base, 'v/v1/sub/a/b'), { recursive: true });
+  await writeFile(join(base, 'v/v1/sub/a/b/file'), 'x');
+  await volumes.create(call, volumeSpec('v2', { source: { type: 'volume', id: 'v1' } }));
+  assert.equal(await readFile(join(base, 'v/v2/sub/a/b/file'), 'utf8'), 'x');
+  const other = join(point, 'other');
+  await mkdir(other);
+  await sh('mount', '--bind', join(base, 'v/v1'), other);
+  await assert
+    .rejects(volumes.delete(call, 'v1'), failure('FAILED_PRECONDITION', /in use/))
+    .finally(() => sh('umount', other));
+  for (const name of ['v1', 'v2']) await volumes.delete(call, name);
+  assert.deepEqual(await readdir(join(base, 'v')), []);
+  assert.deepEqual(await readdir(join(base, '.switchboard/tmp')), []);
+});
+
+test('snapshots on another file system than the rest are refused with the reason', async (t) => {
+  const point = await mountImage(t, 16, mkfs.ext4);
+  const base = await makeFolder(t);
+  const { call, volumes, snapshots } = await makeBench(t, { base });
+  await symlink(point, join(base, 's'));
+  await volumes.create(call, volumeSpec('v1'));
+  await assert.rejects(
+    snapshots.create(call, snapshotSpec('s1', 'v1')),
+    failure('FAILED_PRECONDITION', /another file system/),
+  );
+  await assert.rejects(snapshots.get(call, 'v1-s1'), failure('NOT_FOUND'));
+  await rename(join(base, 's'), join(base, 's.old'));
+  await mkdir(join(base, 's'));
+  await snapshots.create(call, snapshotSpec('s1', 'v1'));
+});
