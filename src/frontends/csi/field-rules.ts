@@ -44,7 +44,8 @@ const limits: Readonly<Record<string, number>> = {
   mountFlags: mapLimit,
 };
 
-const paths = ['stagingTargetPath', 'targetPath', 'volumePath'];
+/** `volumePath` only asks what is there, and nothing is at what is no path: NOT_FOUND, which the node says. */
+const paths = ['stagingTargetPath', 'targetPath'];
 
 /**
  * Throws INVALID_ARGUMENT for a request that misses a required field, names a path that is not absolute, or exceeds a size limit.
