@@ -27,7 +27,7 @@ import type { ServiceOptions } from './options.ts';
 export interface CsiFrontend {
   /** Takes over a connection that speaks HTTP/2 from its first byte. */
   accept(connection: Duplex): void;
-  /** Refuses new calls, waits up to `limitMs` for those in flight, then closes every connection. */
+  /** Refuses new calls, waits up to `limitMs` for those in flight, then closes every connection. Called again, it only shortens the wait. */
   stop(limitMs: number): Promise<void>;
 }
 
@@ -43,10 +43,11 @@ export function createCsiFrontend(driver: Driver, options: CsiFrontendOptions): 
   if (options.modes.has('controller')) add(services.Controller, controllerHandlers(driver));
   if (options.modes.has('node')) add(services.Node, nodeHandlers(driver));
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  let closed: Promise<void> | undefined;
   return {
     accept: (connection) => injector.injectConnection(connection),
     async stop(limitMs) {
-      const closed = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
+      closed ??= new Promise((resolve) => server.tryShutdown(() => resolve()));
       const timer = setTimeout(() => server.forceShutdown(), limitMs);
       await closed;
       clearTimeout(timer);
