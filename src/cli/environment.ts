@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import type { RunCommand } from '../backends/exec/run.ts';
 import type { Logger } from '../core/logger.ts';
 import { driverType, driverTypes } from '../drivers/index.ts';
-import type { DriverEnvironment, DriverType } from '../drivers/type.ts';
+import type { DriverEnvironment } from '../drivers/type.ts';
 import { createNodePlane } from '../node/plane.ts';
 import { joining } from '../pipeline/joining.ts';
 import type { ProxyEnvironment } from '../proxy/environment.ts';
@@ -34,7 +34,7 @@ export function proxyEnvironment(facts: ProcessFacts, mountGroup = false): Proxy
     readFile: (path) => readFile(path, 'utf8'),
     initiatorNameFile: '/etc/iscsi/initiatorname.iscsi',
     hostNqnFile: '/etc/nvme/hostnqn',
-    driverType: (name) => driverType(name) as DriverType<never> | undefined,
+    driverType,
     driverNames: driverTypes.map((type) => type.name),
     joining,
     // The proxy tells the node's id and topology itself.

@@ -4,7 +4,7 @@ import { ConfigError, type Problem } from '../config/problem.ts';
 import { readConfigFile } from '../config/read-file.ts';
 import { asCallError } from '../core/errors.ts';
 import type { ProxyConfig } from './config.ts';
-import { makeConnection } from './connection.ts';
+import { makeConnection, placementDoubt } from './connection.ts';
 import { connectionParser } from './connection-maker.ts';
 import { compareNames, connectionFileEnding, connectionNameOf } from './connection-name.ts';
 import { listFolder } from './connections.ts';
@@ -82,14 +82,17 @@ async function checkConnection(
   const file = join(config.proxy.configFolder, name + connectionFileEnding);
   const { nodeId, nodeTopology } = config.proxy;
   let driver: string | undefined;
+  const whole = { file, line: 0, column: 0, path: '' };
   let problems: readonly Problem[] = [];
   try {
     const parsed = connectionParser(config, environment)(await readConfigFile(file), file);
     driver = parsed.type.name;
     problems = parsed.warnings;
-    await parsed.type.prepare?.(parsed.options as never);
+    await parsed.type.prepare?.(parsed.options);
     const localNode = createLocalNode(nodeId, nodeTopology, environment, environment.log);
     const made = makeConnection(name, parsed, environment, await localNode.view(), nodeTopology.prefix);
+    const doubt = placementDoubt(made, nodeTopology);
+    if (doubt !== undefined) problems = [...problems, { ...whole, severity: 'warning', message: doubt }];
     await made.driver.close();
   } catch (error) {
     problems = [...problems, ...problemsOf(error, file)];

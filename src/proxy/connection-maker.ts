@@ -3,7 +3,7 @@ import { parseConfig } from '../config/load.ts';
 import { ConfigError, formatProblem } from '../config/problem.ts';
 import type { ProxyConfig } from './config.ts';
 import type { Connection, ParseConnection } from './connection.ts';
-import { makeConnection } from './connection.ts';
+import { makeConnection, placementDoubt } from './connection.ts';
 import type { ProxyEnvironment } from './environment.ts';
 import type { LocalNode } from './local-node.ts';
 
@@ -27,10 +27,13 @@ export function connectionParser(config: ProxyConfig, environment: ProxyEnvironm
 export function connectionMaker(config: ProxyConfig, environment: ProxyEnvironment, localNode: LocalNode) {
   const parse = connectionParser(config, environment);
   return async (name: string, text: string, file: string): Promise<Connection> => {
+    const { nodeTopology } = config.proxy;
     const parsed = parse(text, file);
-    for (const warning of parsed.warnings) environment.log.warn(formatProblem(warning), { connection: name });
-    await parsed.type.prepare?.(parsed.options as never);
-    return makeConnection(name, parsed, environment, await localNode.view(), config.proxy.nodeTopology.prefix);
+    await parsed.type.prepare?.(parsed.options);
+    const made = makeConnection(name, parsed, environment, await localNode.view(), nodeTopology.prefix);
+    const warnings = [...parsed.warnings.map(formatProblem), placementDoubt(made, nodeTopology) ?? []].flat();
+    for (const warning of warnings) environment.log.warn(warning, { connection: name });
+    return made;
   };
 }
 

@@ -4,6 +4,7 @@ import type { Problem } from '../config/problem.ts';
 import type { Driver } from '../core/driver.ts';
 import { CallError } from '../core/errors.ts';
 import type { DriverEnvironment, DriverType } from '../drivers/type.ts';
+import type { NodeTopologyOptions } from './config.ts';
 import { idBytesBehind } from './handle.ts';
 import { problemWithKey, problemWithValue } from './labels.ts';
 import type { NodeView } from './local-node.ts';
@@ -21,7 +22,7 @@ export interface Connection {
 
 /** A connection file that is in order. */
 export interface ParsedConnection {
-  readonly type: DriverType<never>;
+  readonly type: DriverType;
   /** The validated document: the type's own options. */
   readonly options: unknown;
   readonly warnings: readonly Problem[];
@@ -57,9 +58,18 @@ export function makeConnection(
   return { name, driver: createDriver(parsed, environment), places, options };
 }
 
+/** Why volumes of this connection may be looked for on the wrong node, or undefined. */
+export function placementDoubt({ driver, places }: Connection, nodeTopology: NodeTopologyOptions): string | undefined {
+  if (!driver.constrained || places || nodeTopology.type !== 'cluster') return undefined;
+  return (
+    `volumes of ${driver.name} are on one node, but with proxy.nodeTopology.type "cluster" all nodes look the same; ` +
+    'in a cluster of several nodes use type "node"'
+  );
+}
+
 function createDriver({ type, options }: ParsedConnection, environment: DriverEnvironment): Driver {
   try {
-    return type.create(options as never, environment);
+    return type.create(options, environment);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     throw new CallError('FAILED_PRECONDITION', message, { cause: error });

@@ -12,7 +12,7 @@ export interface ProxyEnvironment extends LocalNodeFacts {
   readonly csiName: string;
   readonly run: RunCommand;
   readonly log: Logger;
-  readonly driverType: (name: string) => DriverType<never> | undefined;
+  readonly driverType: (name: string) => DriverType | undefined;
   readonly driverNames: readonly string[];
   /** Makes equal requests share one run. */
   readonly joining: (driver: Driver, operations: Operations) => Driver;

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import * as v from 'valibot';
 import { checkConnections } from '../../src/proxy/check.ts';
 import { proxySchema } from '../../src/proxy/config.ts';
-import { switchboard } from './proxy-stand-ins.ts';
+import { aCall, aSpec, switchboard } from './proxy-stand-ins.ts';
 
 test('every connection file is read as the proxy would, and drivers are closed again', async (t) => {
   const board = await switchboard(t, {
@@ -113,4 +113,26 @@ test('the main file: defaults, and what it refuses', () => {
   ]) {
     assert.throws(() => parse(wrong), JSON.stringify(wrong));
   }
+});
+
+test('volumes of one node in a cluster whose nodes all look the same are pointed out, in the check and in the log', async (t) => {
+  const files = {
+    local: 'driver: memory\nmemory: { constrained: true }',
+    placed:
+      'driver: memory\nmemory: { constrained: true }\nproxy: { perDriver: { topology: [{ requirements: { zone: a } }] } }',
+    nas: true,
+  } as const;
+  const board = await switchboard(t, files);
+  const { connections } = await checkConnections(board.config, board.environment, 'main.yaml');
+  assert.deepEqual(
+    connections.map(({ name, problems }) => [name, problems.map((one) => one.severity)]),
+    [
+      ['local', ['warning']],
+      ['nas', []],
+      ['placed', []],
+    ],
+  );
+  assert.match(connections[0]?.problems[0]?.message ?? '', /on one node.*use type "node"/);
+  await board.proxy.volumes?.create(aCall(), aSpec('v', { parameters: { connection: 'local' } }));
+  assert.ok(board.log.some((line) => line.includes('all nodes look the same')));
 });
