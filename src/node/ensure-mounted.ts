@@ -45,7 +45,7 @@ async function clearDead(call: CallContext, tools: NodeTools, table: MountTable,
   let current = table;
   for (let left = table.stackAt(place).length; left > 0; left--) {
     const top = current.at(place);
-    const why = top && (await whyDead(call, tools, current, top));
+    const why = top && (await whyDead(call, tools, top));
     if (!top || why === undefined) return current;
     call.log.warn('detaching a dead mount', { path: place, source: top.source, why });
     await detachMount(call, tools, top);

@@ -1,5 +1,5 @@
 /** The kernel's list of mounts, proc_pid_mountinfo(5): the one source of truth about what is mounted where. */
-import { readFile } from 'node:fs/promises';
+import { readWhole } from './read-whole.ts';
 
 export interface Mount {
   readonly id: number;
@@ -26,16 +26,23 @@ export interface MountTable {
   at(path: string): Mount | undefined;
   /** All mounts stacked at exactly this path, top first. */
   stackAt(path: string): readonly Mount[];
+  /** The table as it is after this mount was unmounted. */
+  without(mount: Mount): MountTable;
 }
 
-/** Reads the mounts of this process's mount namespace. */
-export async function readMountTable(file = '/proc/self/mountinfo'): Promise<MountTable> {
-  return parseMountTable(await readFile(file, 'utf8'));
+const readMountInfo = readWhole('/proc/self/mountinfo');
+
+/** The mounts of this process's mount namespace as they are now. */
+export async function readMountTable(): Promise<MountTable> {
+  return parseMountTable(await readMountInfo());
 }
 
 /** Lines that are not mountinfo lines are left out. Never throws. */
 export function parseMountTable(text: string): MountTable {
-  const mounts = text.split('\n').flatMap((line) => parseLine(line) ?? []);
+  return tableOf(text.split('\n').flatMap((line) => parseLine(line) ?? []));
+}
+
+function tableOf(mounts: readonly Mount[]): MountTable {
   let children: Map<number, Mount[]> | undefined;
 
   const covering = (path: string): Mount | undefined => {
@@ -58,7 +65,13 @@ export function parseMountTable(text: string): MountTable {
     }
     return stack;
   };
-  return { mounts, covering, stackAt, at: (path) => stackAt(path)[0] };
+  return {
+    mounts,
+    covering,
+    stackAt,
+    at: (path) => stackAt(path)[0],
+    without: (mount) => tableOf(mounts.filter((one) => one !== mount)),
+  };
 }
 
 /** Whether `path` is `directory` or lies below it. Both absolute. */

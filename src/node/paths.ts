@@ -156,18 +156,20 @@ export async function makePlace(path: string, kind: 'directory' | 'file'): Promi
 
 /** Removes an empty directory or an empty file; nothing else. True when nothing is left there. */
 export async function removePlace(path: string): Promise<boolean> {
-  const found = await orMissing(() => lstat(path));
-  if (!found) return true;
   try {
-    if (found.isDirectory()) await rmdir(path);
-    else if (found.isFile() && found.size === 0) await unlink(path);
-    else return false;
+    await rmdir(path);
     return true;
   } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return true;
-    if (errnoOf(error) === 'ENOTEMPTY' || errnoOf(error) === 'EEXIST') return false;
-    throw error;
+    const errno = errnoOf(error);
+    if (errno === 'ENOENT') return true;
+    if (errno === 'ENOTEMPTY' || errno === 'EEXIST') return false;
+    if (errno !== 'ENOTDIR') throw error;
   }
+  const found = await orMissing(() => lstat(path));
+  if (!found) return true;
+  if (!found.isFile() || found.size > 0) return false;
+  await orMissing(() => unlink(path));
+  return true;
 }
 
 async function orMissing<T>(look: () => Promise<T>): Promise<T | undefined> {

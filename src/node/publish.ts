@@ -54,7 +54,7 @@ async function fromStaging(
   const source = staging && (capability.type === 'block' ? join(staging, blockFile) : staging);
   const mount = source && table.at(source);
   if (!mount) throw new CallError('FAILED_PRECONDITION', `the volume is not staged at ${path}; stage it first`);
-  const dead = await whyDead(call, tools, table, mount);
+  const dead = await whyDead(call, tools, mount);
   if (dead) {
     throw new CallError(
       'FAILED_PRECONDITION',

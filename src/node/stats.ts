@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import type { CallContext } from '../core/call.ts';
 import type { StatsRequest } from '../core/driver.ts';
-import { asCallError, CallError, oneLine } from '../core/errors.ts';
+import { asCallError } from '../core/errors.ts';
 import type { Condition, Usage, VolumeStats } from '../core/volume.ts';
 import type { NodePlane } from './attach-volume.ts';
 import { whyDead } from './dead-mount.ts';
@@ -9,6 +9,7 @@ import { deviceSize } from './devices.ts';
 import { mayHang } from './file-system-kind.ts';
 import { findVolume } from './find-volume.ts';
 import type { Mount } from './mount-table.ts';
+import { remoteUsage } from './remote-usage.ts';
 import type { NodeTools } from './tools.ts';
 
 /**
@@ -23,13 +24,14 @@ export async function volumeStats(call: CallContext, plane: NodePlane, request: 
     if (!total) return { usage: [], condition: abnormal('its block device is gone or has no medium') };
     return { usage: [{ unit: 'BYTES', total }], condition: normal };
   }
-  const dead = await whyDead(call, tools, found.table, found.mount);
+  // Of a server, the usage is asked below, and tells the same.
+  const dead = mayHang(found.mount) ? undefined : await whyDead(call, tools, found.mount);
   if (dead) return { usage: [], condition: abnormal(dead) };
   try {
     return { usage: await usageOf(call, tools, found.mount), condition: conditionOf(found.mount) };
   } catch (error) {
     if (call.signal.aborted) throw error;
-    return { usage: [], condition: abnormal(oneLine(asCallError(error).message)) };
+    return { usage: [], condition: abnormal(asCallError(error).message) };
   }
 }
 
@@ -45,17 +47,8 @@ function conditionOf(mount: Mount): Condition {
   return turned ? abnormal('its file system was made read-only, as the kernel does after errors') : normal;
 }
 
-interface FileSystemUsage {
-  readonly bsize: number;
-  readonly blocks: number;
-  readonly bfree: number;
-  readonly bavail: number;
-  readonly files: number;
-  readonly ffree: number;
-}
-
 async function usageOf(call: CallContext, tools: NodeTools, mount: Mount): Promise<readonly Usage[]> {
-  const found = mayHang(mount) ? await statfsByChild(call, tools, mount.mountPoint) : await statfs(mount.mountPoint);
+  const found = mayHang(mount) ? await remoteUsage(call, tools, mount) : await statfs(mount.mountPoint);
   const { bsize, blocks, bfree, bavail, files, ffree } = found;
   const bytes: Usage = {
     unit: 'BYTES',
@@ -66,18 +59,4 @@ async function usageOf(call: CallContext, tools: NodeTools, mount: Mount): Promi
   // Some file systems do not count inodes.
   if (files === 0) return [bytes];
   return [bytes, { unit: 'INODES', total: files, used: Math.max(0, files - ffree), available: ffree }];
-}
-
-async function statfsByChild(call: CallContext, tools: NodeTools, path: string): Promise<FileSystemUsage> {
-  const { stdout } = await tools.run(call, {
-    program: 'stat',
-    args: ['-f', '-c', '%S %b %f %a %c %d', '--', path],
-    timeoutMs: Math.min(tools.limits.mount, 10_000),
-  });
-  const numbers = stdout.trim().split(' ').map(Number);
-  if (numbers.length !== 6 || numbers.some(Number.isNaN)) {
-    throw new CallError('INTERNAL', `\`stat -f\` gave an unexpected answer: ${oneLine(stdout, 100)}`);
-  }
-  const [bsize, blocks, bfree, bavail, files, ffree] = numbers as [number, number, number, number, number, number];
-  return { bsize, blocks, bfree, bavail, files, ffree };
 }

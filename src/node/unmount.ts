@@ -27,7 +27,8 @@ export async function unmountAll(
     const top = current.at(place);
     if (!top) return current;
     await unmount(call, tools, current, top);
-    current = await tools.readTable();
+    // What is removed next would refuse to go if something else had been mounted here meanwhile.
+    current = current.stackAt(place).length > 1 ? await tools.readTable() : current.without(top);
   }
   throw new CallError('ABORTED', `${place} is mounted again and again while it is being unmounted`);
 }
