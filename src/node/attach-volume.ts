@@ -5,6 +5,7 @@ import type { Attacher, Attachment, AttachRequest } from './attachers/attacher.t
 import type { BlockDevice } from './file-systems/probe.ts';
 import { splitFlags } from './mount-options.ts';
 import type { MountTable } from './mount-table.ts';
+import { secretFlags } from './node-secret.ts';
 import { inspectPath, resolvePath } from './paths.ts';
 import type { NodeTools } from './tools.ts';
 import { wantBind } from './want-bind.ts';
@@ -56,7 +57,8 @@ export async function attachVolume(
   if (attachment.type === 'directory') return { wanted: wantBind(tools, table, path, 'directory', options) };
   if (capability.type === 'block') return { wanted: wantBind(tools, table, path, 'file', options) };
   const device = { path, number: await numberOf(call, tools, table, path) };
-  return { wanted: wantDevice(tools, device, capability, plane.mountGroup, options), device };
+  const flags = [...options.flags, ...secretFlags(call.secrets, request.context)];
+  return { wanted: wantDevice(tools, device, capability, plane.mountGroup, { readonly, flags }), device };
 }
 
 function attacherOf(plane: NodePlane, request: AttachRequest): Attacher {

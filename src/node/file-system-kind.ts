@@ -14,8 +14,3 @@ const local: ReadonlySet<string> = new Set([
 export function mayHang(mount: Pick<Mount, 'fsType'> | undefined): boolean {
   return mount !== undefined && !local.has(mount.fsType);
 }
-
-/** True when a mount shows a device node of the host: that is how a block volume is staged and published. */
-export function isDeviceNode(mount: Pick<Mount, 'fsType' | 'root'>): boolean {
-  return mount.root !== '/' && mount.fsType === 'devtmpfs';
-}

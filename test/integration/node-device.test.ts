@@ -237,6 +237,35 @@ test('the file system is checked before it is mounted where the configuration sa
   assert.ok(!programs(b).includes('fsck'), 'never while it is mounted');
 });
 
+test('mount flags come from secrets too, but credentials do not', async (t) => {
+  const b = await deviceBench(t, 64 * MiB);
+  const request = {
+    volumeId: 'v1',
+    ...as('ext4'),
+    context: { node_attach_driver: 'bind', path: b.device },
+    publishContext: {},
+  };
+  const stage = (secrets: Record<string, string>) =>
+    b.node.stage({ ...call, secrets }, { ...request, stagingPath: b.path('stage') });
+  await assert.rejects(stage({ mount_flags: 'username=me,password=hidden' }), (error: Error) => {
+    assert.match(error.message, /credentials/);
+    return !error.message.includes('hidden');
+  });
+  await stage({ mount_flags: 'noatime', 'democratic-csi.org/mount_flags': 'nodiratime,nodev' });
+  const options = (await b.mountAt('stage'))?.options ?? [];
+  assert.ok(options.includes('nodev') && !options.includes('noatime'), options.join());
+});
+
+test('files of file systems without owners belong to the group of the request', async (t) => {
+  for (const mountGroup of [true, false]) {
+    const b = await deviceBench(t, 64 * MiB, { mountGroup });
+    // Not every kernel can mount it; what matters is what it is asked for.
+    await b.stage(as('exfat', { mountGroup: '4321' })).catch(() => {});
+    const group = mountGroup ? '-o gid=4321 ' : '';
+    assert.ok(b.commands.includes(`mount -t exfat ${group}${b.device} ${b.path('stage')}`), b.commands.join('\n'));
+  }
+});
+
 test('mkfs that fails, and the same call again', async (t) => {
   const b = await deviceBench(t, 64 * MiB, { settings: { format: { ext4: { customOptions: ['--no-such-option'] } } } });
   await assert.rejects(b.stage(), { code: 'INTERNAL', message: /`mkfs.ext4` failed/ });
