@@ -18,6 +18,7 @@ import { applyPermissions } from './permissions.ts';
 import type { VolumeRecord } from './record.ts';
 import type { Source } from './source.ts';
 import { openSource, sourceId } from './source.ts';
+import { usedBytes } from './used-bytes.ts';
 import { volumeOf } from './volume-answer.ts';
 import type { Work } from './work.ts';
 import { requireLayout, withWork } from './work.ts';
@@ -68,6 +69,7 @@ async function make(
         if (project !== undefined) await directory.quotas.apply(call, project, id, path, sizeBytes);
         if (source)
           await call.waitingFor(`copy of ${source.title}`, () => copyTree(directory, call, source.path, path));
+        if (source && project !== undefined) await requireRoom(directory, call, path, sizeBytes);
         await applyPermissions(directory, call, path);
         throwIfOver(call.signal);
         const record = recordOf(spec, work, sizeBytes, project);
@@ -79,6 +81,16 @@ async function make(
     if (!made && project !== undefined) await freeProject(directory, call, project);
   }
   return made;
+}
+
+/** Some file systems let root write past a quota, so a copy may have grown beyond it. */
+async function requireRoom(directory: Directory, call: CallContext, path: string, sizeBytes: number): Promise<void> {
+  const used = await usedBytes(directory, call, path);
+  if (used <= sizeBytes) return;
+  throw new CallError(
+    'RESOURCE_EXHAUSTED',
+    `the source holds ${formatSize(used)}, more than the ${formatSize(sizeBytes)} of the new volume: ask for more`,
+  );
 }
 
 function recordOf(spec: VolumeSpec, work: Pick<Work, 'id'>, sizeBytes: number, project?: number): VolumeRecord {

@@ -15,7 +15,13 @@ export function directoryOperations(
   return {
     volumes: directoryVolumes(directory, sweeper),
     snapshots: directorySnapshots(directory, sweeper),
-    expansion: { mode: 'ONLINE', expand: (call, request) => expandVolume(directory, call, request) },
+    expansion: {
+      mode: 'ONLINE',
+      async expand(call, request) {
+        await sweeper.sweep(call);
+        return await expandVolume(directory, call, request);
+      },
+    },
     capacity: (_call, query) => directoryCapacity(directory, query),
     close: () => sweeper.close(),
   };
