@@ -5,7 +5,11 @@ import { asCallError, CallError } from '../core/errors.ts';
 export function namingConnection(name: string, error: unknown): CallError {
   const known = asCallError(error);
   const prefix = `connection "${name}": `;
-  return known.message.startsWith(prefix) ? known : new CallError(known.code, prefix + known.message, { cause: error });
+  if (known.message.startsWith(prefix)) return known;
+  const named = new CallError(known.code, prefix + known.message, { cause: error });
+  // For the log of unexpected failures: where it happened, not where it was named.
+  if (error instanceof Error && error.stack !== undefined) named.stack = error.stack;
+  return named;
 }
 
 /** An operation that the connection's driver does not have. */

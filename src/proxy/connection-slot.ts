@@ -6,7 +6,7 @@ import type { ActiveOperation, Operations } from '../core/operations.ts';
 import { createOperations } from '../core/operations.ts';
 import { coalesced } from './coalesced.ts';
 import type { Connection } from './connection.ts';
-import { type FileVersion, lookAtFile } from './connection-file.ts';
+import { type FileLook, type FileVersion, lookAtFile } from './connection-file.ts';
 import type { SharedDriver } from './shared-driver.ts';
 import { shareDriver } from './shared-driver.ts';
 
@@ -82,8 +82,7 @@ export function createSlot(options: SlotOptions): Slot {
 
   /** Brings `present` and `problem` up to date with the file. */
   const refresh = coalesced(async (): Promise<'there' | 'absent'> => {
-    // With nothing to keep, even an unchanged file has to be loaded.
-    const look = await lookAtFile(file, present || problem ? seen : undefined).catch(asCallError);
+    const look = await lookAgain().catch(asCallError);
     if (look instanceof CallError) {
       seen = undefined;
       noteProblem(look);
@@ -99,6 +98,13 @@ export function createSlot(options: SlotOptions): Slot {
     if (look.state === 'changed') await reload(look.text);
     return 'there';
   });
+
+  async function lookAgain(): Promise<FileLook> {
+    // With nothing to keep, even an unchanged file has to be loaded.
+    const look = await lookAtFile(file, present || problem ? seen : undefined);
+    // A link can be switched, and its old target removed, while we walk along it.
+    return look.state === 'missing' && present ? lookAtFile(file, seen) : look;
+  }
 
   async function reload(text: string): Promise<void> {
     try {

@@ -32,7 +32,7 @@ export async function listAll<T>(
   listOf: (connection: Connection) => ListOne<T> | undefined,
 ): Promise<Page<T>> {
   const start = page.token === undefined ? undefined : decodePageToken(page.token);
-  const limit = Math.min(page.limit ?? mostEntries, mostEntries);
+  const limit = Math.min(page.limit || mostEntries, mostEntries);
   const names = (await connections.names()).filter((name) => !start || compareNames(name, start.connection) >= 0);
   const entries: T[] = [];
   for (const name of names) {

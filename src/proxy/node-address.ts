@@ -15,7 +15,8 @@ type AddressOptions = Pick<ConnectionOptions, 'nodeIdType' | 'nodeIdMap' | 'node
  * Throws NOT_FOUND for a node id that no node of this plugin has, INVALID_ARGUMENT when it lacks a part that this connection needs.
  */
 export function nodeAddress(nodeIdOptions: NodeIdOptions, options: AddressOptions, nodeId: string): string {
-  const identity = requireNodeIdentity(nodeIdOptions, nodeId);
+  const identity = decodeNodeId(nodeIdOptions, nodeId);
+  if (!identity) throw noSuchNode(nodeId);
   const address =
     options.nodeIdTemplate === undefined
       ? partOf(identity, options.nodeIdType ?? 'nodeName', nodeId)
@@ -24,11 +25,8 @@ export function nodeAddress(nodeIdOptions: NodeIdOptions, options: AddressOption
   return nodeIdMap && Object.hasOwn(nodeIdMap, address) ? (nodeIdMap[address] ?? address) : address;
 }
 
-/** Throws NOT_FOUND for a node id that no node of this plugin has. */
-export function requireNodeIdentity(options: NodeIdOptions, nodeId: string): NodeIdentity {
-  const identity = decodeNodeId(options, nodeId);
-  if (identity) return identity;
-  throw new CallError(
+export function noSuchNode(nodeId: string): CallError {
+  return new CallError(
     'NOT_FOUND',
     `there is no node ${shown(nodeId)}: node ids of this plugin look like n=<name>/h=<host name>/…`,
   );

@@ -41,7 +41,7 @@ export function decodeNodeId(options: NodeIdOptions, id: string): NodeIdentity |
   if (id.length > maxNodeIdBytes || hasControlCharacters(id)) return undefined;
   const identity: { -readonly [part in NodeIdentityPart]?: string } = {};
   for (const text of id.split('/')) {
-    const found = /^(?:([nh])|([iv])([0-9a-z]+))=(.+)$/.exec(text);
+    const found = partPattern.exec(text);
     if (!found) return undefined;
     const [, plain, shortened, shortName = '', rest = ''] = found;
     const part = partByLetter.get(plain ?? shortened ?? '');
@@ -50,6 +50,13 @@ export function decodeNodeId(options: NodeIdOptions, id: string): NodeIdentity |
   }
   return identity;
 }
+
+/** Whether a node of some configuration of this plugin can have this id. */
+export function looksLikeNodeId(id: string): boolean {
+  return id.length <= maxNodeIdBytes && id.split('/').every((text) => partPattern.test(text));
+}
+
+const partPattern = /^(?:([nh])|([iv])([0-9a-z]+))=(.+)$/;
 
 const letters: Readonly<Record<NodeIdentityPart, string>> = { nodeName: 'n', hostname: 'h', iqn: 'i', nqn: 'v' };
 

@@ -41,9 +41,7 @@ export function proxyNode(
 
   async function findFor(call: CallContext, name: string, fallback: Fallback): Promise<Lease | undefined> {
     try {
-      const lease = await connections.find(call, name);
-      call.label('connection', name);
-      return lease;
+      return await connections.find(call, name);
     } catch (error) {
       if (fallback === 'none' || call.signal.aborted) throw error;
       call.log.warn('the connection cannot be used, so its volume is handled in the general way', {

@@ -351,6 +351,7 @@ test('publishing gives each driver the node id it understands, and is success wh
     proxy.publication?.publish(call, { volumeId, nodeId: node, capability: aCapability, readonly: false, context: {} });
   assert.deepEqual(await publish('v:nas/v1'), { lun: '3' });
   assert.deepEqual(await publish('v:plain/v1'), {});
+  assert.deepEqual(await publish('v:plain/v1', 'n=node-2/ix=1'), {}, 'a prefix that only other connections need');
   await proxy.publication?.unpublish(call, 'v:nas/v1', nodeId);
   await proxy.publication?.unpublish(call, 'v:nas/v1', undefined);
   await proxy.publication?.unpublish(call, 'v:plain/v1', 'whatever');
