@@ -92,17 +92,23 @@ const inState = (result: TargetResult | undefined, state: SpecState): readonly S
 
 function details({ target, result, error }: Outcome): string {
   const failed = inState(result, 'failed').map(({ name, message }) => `✗ ${name}\n${indented(message)}`);
-  const skipped = options.verbose
-    ? [...inState(result, 'skipped'), ...inState(result, 'pending')].map(
-        ({ name, state, message }) => `○ ${state}: ${name}${message && ` (${message.split('\n')[0]})`}`,
-      )
-    : [];
   const complaints = result?.complaints.map((text) => `✗ ${text}`) ?? [];
   const trouble = error === undefined ? [] : [`✗ ${error}`];
   const log = result && failed.length + complaints.length > 0 ? [`the end of its log:\n${indented(result.log)}`] : [];
   const kept = result && options.keep ? [`kept: ${result.folder}`] : [];
-  const lines = [...failed, ...complaints, ...trouble, ...skipped, ...log, ...kept];
+  const lines = [...failed, ...complaints, ...trouble, ...notRunSpecs(result), ...log, ...kept];
   return lines.length === 0 ? '' : `${target.name}:\n${lines.join('\n')}\n`;
+}
+
+/** By reason, or each by name. */
+function notRunSpecs(result: TargetResult | undefined): string[] {
+  const specs = [...inState(result, 'skipped'), ...inState(result, 'pending')].map(({ name, state, message }) => ({
+    name,
+    reason: message.split('\n')[0] || `${state} in csi-sanity`,
+  }));
+  if (options.verbose) return specs.map(({ name, reason }) => `○ ${name} (${reason})`);
+  const byReason = Map.groupBy(specs, ({ reason }) => reason);
+  return [...byReason].map(([reason, { length }]) => `○ ${length} skipped: ${reason}`);
 }
 
 const indented = (text: string) => text.trimEnd().replaceAll(/^/gm, '    ');
