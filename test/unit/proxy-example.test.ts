@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
+import type { ConnectionOptions } from '../../src/config/common.ts';
 import { parseConfig } from '../../src/config/load.ts';
+import { driverType } from '../../src/drivers/index.ts';
 import { type ProxyConfig, proxySchema } from '../../src/proxy/config.ts';
+import { nodeAddress } from '../../src/proxy/node-address.ts';
 import { encodeNodeId } from '../../src/proxy/node-identity.ts';
 import { explainNodeTopology } from '../../src/proxy/node-topology.ts';
+import { placesFrom } from '../../src/proxy/placement.ts';
 
 const file = new URL('../../examples/switchboard.yaml', import.meta.url);
 
@@ -44,4 +48,20 @@ test('so is what it has in comments', async () => {
   assert.deepEqual(config.node?.mount?.mount_flags, ['noatime']);
   assert.deepEqual(config.node?.format?.xfs?.customOptions, ['-K']);
   assert.ok(config.service?.controller?.capabilities?.rpc?.includes('PUBLISH_UNPUBLISH_VOLUME'));
+});
+
+test('the keys of every connection are understood, and its places have legal labels', async () => {
+  const path = new URL('../../examples/connections/every-connection.yaml', import.meta.url);
+  const text = (await readFile(path, 'utf8')).replace(/^( *)# (?=(instance_id|nodeIdTemplate):)/gm, '$1');
+  const schemaFor = (name: string) => driverType(name)?.schema;
+  const loaded = parseConfig<unknown>(text, 'every-connection.yaml', schemaFor, { env: {} });
+  assert.deepEqual(loaded.warnings, []);
+  const options = (loaded.value as { proxy: { perDriver: ConnectionOptions } }).proxy.perDriver;
+  assert.equal(
+    nodeAddress(parse(await readFile(file, 'utf8')).proxy.nodeId, options, 'n=node-1'),
+    'node-1.storage.example.org',
+  );
+  const [first, second] = placesFrom('p.org', options.topology ?? []);
+  assert.deepEqual(first?.segments, { 'p.org/zone': 'zone-a', 'example.org/disk': 'fast' });
+  assert.deepEqual(second?.requirements, { 'p.org/zone': 'zone-b', 'p.org/rack': 'rack-7' });
 });
