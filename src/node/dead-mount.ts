@@ -1,6 +1,6 @@
 import type { CallContext } from '../core/call.ts';
 import { CallError } from '../core/errors.ts';
-import { deviceExists } from './devices.ts';
+import { isDeviceGone } from './devices.ts';
 import { mayHang } from './file-system-kind.ts';
 import type { Mount } from './mount-table.ts';
 import { remoteUsage } from './remote-usage.ts';
@@ -13,8 +13,7 @@ import type { NodeTools } from './tools.ts';
 export async function whyDead(call: CallContext, tools: NodeTools, mount: Mount): Promise<string | undefined> {
   if (mount.root.endsWith('//deleted')) return `${mount.root.slice(0, -'//deleted'.length)} was removed below it`;
   if (mayHang(mount)) return await whyOutOfReach(call, tools, mount);
-  if (!mount.device.startsWith('0:') && !(await deviceExists(mount.device)))
-    return `its device ${mount.source} is gone`;
+  if (!mount.device.startsWith('0:') && (await isDeviceGone(mount.device))) return `its device ${mount.source} is gone`;
   return undefined;
 }
 

@@ -1,18 +1,28 @@
 /** Block devices as sysfs shows them. Nothing here touches the disk. */
 import { access, readdir, readFile, realpath, stat } from 'node:fs/promises';
+import { CallError } from '../core/errors.ts';
 import { deviceNumber } from './device-number.ts';
 import type { Mount } from './mount-table.ts';
 
-/** Bytes of the device `major:minor`; undefined when there is no such device. */
+const sysfs = '/sys/dev/block';
+
+/** Bytes of the device `major:minor`; undefined when there is no such device. Throws FAILED_PRECONDITION without sysfs. */
 export async function deviceSize(device: string): Promise<number | undefined> {
-  const sectors = await readFile(`/sys/dev/block/${device}/size`, 'utf8').catch(() => undefined);
+  const sectors = await readFile(`${sysfs}/${device}/size`, 'utf8').catch(() => undefined);
   // sysfs counts in units of 512 bytes whatever the device's own sector size is.
-  return sectors === undefined ? undefined : Number(sectors) * 512;
+  if (sectors !== undefined) return Number(sectors) * 512;
+  if (await exists(sysfs)) return undefined;
+  throw new CallError('FAILED_PRECONDITION', `block devices cannot be used without ${sysfs}: mount sysfs at /sys`);
 }
 
-export async function deviceExists(device: string): Promise<boolean> {
+/** True when the device `major:minor` was removed. False also when that cannot be known. */
+export async function isDeviceGone(device: string): Promise<boolean> {
+  return !(await exists(`${sysfs}/${device}`)) && (await exists(sysfs));
+}
+
+async function exists(path: string): Promise<boolean> {
   try {
-    await access(`/sys/dev/block/${device}`);
+    await access(path);
     return true;
   } catch {
     return false;
@@ -21,7 +31,7 @@ export async function deviceExists(device: string): Promise<boolean> {
 
 /** Names of the devices built upon this one, such as a multipath or LVM device. */
 export async function deviceHolders(device: string): Promise<readonly string[]> {
-  const directory = await realpath(`/sys/dev/block/${device}`).catch(() => undefined);
+  const directory = await realpath(`${sysfs}/${device}`).catch(() => undefined);
   return directory === undefined ? [] : await readdir(`${directory}/holders`).catch(() => []);
 }
 

@@ -32,8 +32,9 @@ export async function expandVolume(
       `${mount.source} has ${formatSize(size)} on this node, not ${formatSize(requiredBytes)}: the new size is not seen yet`,
     );
   }
-  if (shown === undefined) await growMounted(call, plane, { path: mount.source, number: device }, mount);
-  return { capacityBytes: size };
+  if (shown !== undefined) return { capacityBytes: size };
+  const grown = await growMounted(call, plane, { path: mount.source, number: device }, mount);
+  return grown ? { capacityBytes: size } : {};
 }
 
 async function growMounted(
@@ -41,15 +42,16 @@ async function growMounted(
   plane: NodePlane,
   device: { readonly path: string; readonly number: string },
   mount: Mount,
-): Promise<void> {
+): Promise<boolean> {
   if (isReadOnly(mount)) {
     throw new CallError(
       'FAILED_PRECONDITION',
       `${mount.mountPoint} is read-only; a file system grows only while it is writable`,
     );
   }
-  if (await grow(call, plane.tools, device, mount)) return;
+  if (await grow(call, plane.tools, device, mount)) return true;
   call.log.info('this file system cannot grow while it is mounted', { fsType: mount.fsType, path: mount.mountPoint });
+  return false;
 }
 
 /** False for a directory of a larger file system (hostpath), and for the node's own root: their devices are none of the volume's business. */

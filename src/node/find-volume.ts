@@ -1,10 +1,10 @@
 import { join } from 'node:path/posix';
 import type { CallContext } from '../core/call.ts';
 import { CallError } from '../core/errors.ts';
+import { blockFile } from './block-file.ts';
 import { mayHang } from './file-system-kind.ts';
 import type { Mount, MountTable } from './mount-table.ts';
 import { checkedPath, inspectPath, resolvePlace } from './paths.ts';
-import { blockFile } from './stage.ts';
 import type { NodeTools } from './tools.ts';
 
 export interface FoundVolume {

@@ -3,6 +3,7 @@ import type { CallContext } from '../core/call.ts';
 import type { PublishRequest } from '../core/driver.ts';
 import { CallError } from '../core/errors.ts';
 import { type AttachedVolume, attachVolume, isReadonly, type NodePlane, wantedFlags } from './attach-volume.ts';
+import { blockFile } from './block-file.ts';
 import { whyDead } from './dead-mount.ts';
 import { ensureMounted } from './ensure-mounted.ts';
 import { growIfSmaller } from './file-systems/grow.ts';
@@ -10,7 +11,6 @@ import { withLock } from './keyed-lock.ts';
 import { restrictionsOf } from './mount-options.ts';
 import type { Mount, MountTable } from './mount-table.ts';
 import { checkedPath, preparePlace, resolvePlace } from './paths.ts';
-import { blockFile } from './stage.ts';
 import { wantBind } from './want-bind.ts';
 import type { Wanted } from './wanted.ts';
 

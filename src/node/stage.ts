@@ -2,12 +2,10 @@ import type { CallContext } from '../core/call.ts';
 import type { StageRequest } from '../core/driver.ts';
 import { CallError } from '../core/errors.ts';
 import { attachVolume, type NodePlane } from './attach-volume.ts';
+import { blockFile } from './block-file.ts';
 import { ensureMounted } from './ensure-mounted.ts';
 import { growIfSmaller } from './file-systems/grow.ts';
 import { checkedPath, makePlace, preparePlace } from './paths.ts';
-
-/** Where below its staging path a volume is staged that is wanted as a block device. */
-export const blockFile = 'block_device';
 
 /**
  * NodeStageVolume: attaches the volume and mounts it at the staging path, which is made if need be. A blank device gets its file system here.

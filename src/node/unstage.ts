@@ -2,8 +2,8 @@ import { join } from 'node:path/posix';
 import type { CallContext } from '../core/call.ts';
 import type { UnstageRequest } from '../core/driver.ts';
 import type { NodePlane } from './attach-volume.ts';
+import { blockFile } from './block-file.ts';
 import { checkedPath, removePlace, resolvePlace } from './paths.ts';
-import { blockFile } from './stage.ts';
 import { takeAway } from './take-away.ts';
 
 /** NodeUnstageVolume: unmounts the staging path and detaches the volume. Success when nothing is there. Throws FAILED_PRECONDITION while it is in use. */

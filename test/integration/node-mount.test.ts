@@ -343,6 +343,26 @@ test('paths with spaces, newlines, backslashes and other alphabets', async (t) =
   }
 });
 
+test('a mount is found among hundreds of others', async (t) => {
+  const b = await bench(t);
+  await b.stage();
+  const many = b.path('many');
+  host(
+    'sh',
+    '-c',
+    'mkdir "$1" && mount -t tmpfs t "$1" && for i in $(seq 300); do mkdir "$1/$i" && mount -B "$2" "$1/$i"; done',
+    'sh',
+    many,
+    b.path('vol'),
+  );
+  await b.publish('t');
+  await b.publish('t');
+  assert.equal((await b.mounts()).length, 303);
+  await b.unpublish('t');
+  assert.equal((await b.mounts()).length, 302);
+  assert.equal(b.commands.length, 3);
+});
+
 test('paths are found through symbolic links of their parents', async (t) => {
   const b = await bench(t);
   await mkdir(b.path('real'));

@@ -26,7 +26,7 @@ export async function probeDevice(call: CallContext, tools: NodeTools, device: B
   const { code, stdout } = await tools.run(call, {
     program: 'blkid',
     args: ['-p', '-o', 'export', '-u', 'filesystem,raid,crypto,other', device.path],
-    timeoutMs: tools.limits.filesystem,
+    timeoutMs: tools.limits.mount,
     // 2: nothing was found, or the device could not be read. 8: signatures contradict each other.
     accept: [0, 2, 8],
   });
