@@ -123,12 +123,3 @@ export async function loopDevice(t: TestContext, size: number): Promise<{ device
   });
   return { device, file };
 }
-
-/** A promise and its settling, for tests that order what happens. */
-export function gate(): { readonly opened: Promise<void>; open(): void } {
-  let open = () => {};
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { opened, open: () => open() };
-}
