@@ -1,0 +1,23 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { buildBundle, bundlePath } from './build-bundle.ts';
+import { repository } from './repository.ts';
+
+/**
+ * Replaces this process by the program, up to date with its sources, with its state in .switchboard beside package.json. Becoming it, instead
+ * of having it as a child, leaves signals and the exit code to it.
+ */
+export async function becomeProgram(args: readonly string[]): Promise<never> {
+  await buildBundle();
+  const env = { SWITCHBOARD_STATE_DIR: join(repository, '.switchboard'), ...process.env };
+  const executable = join(repository, `dist/switchboard-linux-${process.arch}`);
+  if (await isFresh(executable)) process.execve?.(executable, [executable, ...args], env);
+  process.execve?.(process.execPath, [process.execPath, bundlePath, ...args], env);
+  throw new Error(`Node.js ${process.versions.node} cannot replace its process; 22.18 or newer is needed`);
+}
+
+/** The bundle's time is that of its last change, so an executable that is younger was made from it. */
+async function isFresh(executable: string): Promise<boolean> {
+  const [bundle, built] = await Promise.all([stat(bundlePath), stat(executable).catch(() => undefined)]);
+  return built !== undefined && built.mtimeMs >= bundle.mtimeMs;
+}
