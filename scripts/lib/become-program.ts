@@ -1,14 +1,19 @@
+import { spawnSync } from 'node:child_process';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { buildBundle, bundlePath } from './build-bundle.ts';
 import { repository } from './repository.ts';
+
+const bundlePath = join(repository, 'dist/switchboard.mjs');
 
 /**
  * Replaces this process by the program, up to date with its sources, with its state in .switchboard beside package.json. Becoming it, instead
  * of having it as a child, leaves signals and the exit code to it.
  */
 export async function becomeProgram(args: readonly string[]): Promise<never> {
-  await buildBundle();
+  // In a process of its own, for the compiler's child must not become a child of the program.
+  const build = [join(repository, 'scripts/build.ts'), '--bundle-only'];
+  const { status } = spawnSync(process.execPath, build, { stdio: ['ignore', 'ignore', 'inherit'] });
+  if (status !== 0) process.exit(1);
   const env = { SWITCHBOARD_STATE_DIR: join(repository, '.switchboard'), ...process.env };
   const executable = join(repository, `dist/switchboard-linux-${process.arch}`);
   if (await isFresh(executable)) process.execve?.(executable, [executable, ...args], env);
