@@ -9,19 +9,44 @@ import { oneLine } from './core/errors.ts';
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
 // A server replaces this pair by listeners of its own (cli/defects.ts).
-process.on('uncaughtException', endWithDefect);
-process.on('unhandledRejection', endWithDefect);
+process.on('uncaughtException', endAtOnce);
+process.on('unhandledRejection', endAtOnce);
 
-run(process.argv.slice(2), processShell()).then(end, endWithDefect);
+run(process.argv.slice(2), processShell()).then(end, (error: unknown) => {
+  report(error);
+  end(exitCodes.internal);
+});
 
-function endWithDefect(error: unknown): void {
+/** The command that still runs must not go on: nothing is waited for. */
+function endAtOnce(error: unknown): void {
+  report(error);
+  process.exit(exitCodes.internal);
+}
+
+function report(error: unknown): void {
   const text = error instanceof Error ? error.message : String(error);
   process.stderr.write(`internal error: ${oneLine(text)}\n`);
   if (process.env.SWITCHBOARD_DEBUG && error instanceof Error) process.stderr.write(`${error.stack}\n`);
-  end(exitCodes.internal);
 }
 
 /** Ends the process whatever is still open, but not before what was written has gone out. */
 function end(code: number): void {
-  process.stdout.write('', () => process.stderr.write('', () => process.exit(code)));
+  process.stdout.write('', () => process.stderr.write('', () => exit(code)));
+}
+
+/** Milliseconds for reading and writing that is still going on. */
+const graceMs = 2000;
+
+/**
+ * An orderly exit waits for the threads that read and write files. One of them may be stuck for ever on storage that does not answer: then the
+ * process ends as an unhandled SIGTERM would end it, which supervisors take for a clean end too.
+ */
+function exit(code: number, deadline = performance.now() + graceMs): void {
+  if (!process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'))) process.exit(code);
+  if (performance.now() < deadline) {
+    setTimeout(exit, 20, code, deadline);
+    return;
+  }
+  process.removeAllListeners('SIGTERM');
+  process.kill(process.pid, 'SIGTERM');
 }

@@ -43,7 +43,11 @@ export async function checkPaths(paths: readonly string[], env: Shell['env']): P
     else checked.push(...(await checkFile(path, facts)));
   }
   for (const folder of folders) {
-    const config = parse(proxySchema, { driver: 'proxy', proxy: { configFolder: folder } });
+    // What its main file will say of nodes is not known: this is the choice that fits every driver.
+    const config = parse(proxySchema, {
+      driver: 'proxy',
+      proxy: { configFolder: folder, nodeTopology: { type: 'node' } },
+    });
     checked.push(...(await checkFolder(config, folder, facts)));
   }
   const first = new Map(checked.toReversed().map((file) => [resolve(file.file), file]));

@@ -1,5 +1,8 @@
 /** The other end of a client's connection, from what people write. */
 import { access } from 'node:fs/promises';
+import { isIPv6 } from 'node:net';
+import { CallError } from '../core/errors.ts';
+import { type Endpoint, parseEndpoint } from '../frontends/listener/endpoints.ts';
 import type { Shell } from './shell.ts';
 import { type Account, stateSocketPath, systemSocketPath } from './state-directory.ts';
 import { UsageError } from './usage-error.ts';
@@ -13,19 +16,30 @@ export interface ClientTarget {
   readonly isLocal: boolean;
 }
 
-/** `unix:///path`, `unix:path`, `/path`, `tcp://host:port`, `host:port`. A server's "any address" becomes the loopback address. */
+/** An endpoint as servers take it. A server's "any address" becomes the loopback address. Throws UsageError. */
 export function clientTarget(text: string): ClientTarget {
-  const socket = /^(?:unix:(?:\/\/)?)?(\.{0,2}\/.*)$/.exec(text)?.[1] ?? /^unix:(?!\/)(.+)$/.exec(text)?.[1];
-  if (socket !== undefined) return { address: `unix:${socket}`, shown: `unix://${socket}`, isLocal: true };
-  const address = /^(?:tcp:\/\/|dns:\/{0,3})?(\[[\da-f:.%\w]+\]|[^:/[\]]+):(\d{1,5})$/i.exec(text);
-  if (address === null)
-    throw new UsageError(
-      `"${text}" is not an endpoint`,
-      'Such as unix:///run/switchboard/csi.sock or tcp://127.0.0.1:9000.',
-    );
-  const [, host = '', port] = address;
-  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '[::]' ? '[::1]' : host;
-  return { address: `${reachable}:${port}`, shown: `tcp://${reachable}:${port}`, isLocal: false };
+  const endpoint = parse(text);
+  if (endpoint.kind === 'unix') {
+    return { address: `unix:${endpoint.path}`, shown: `unix://${endpoint.path}`, isLocal: true };
+  }
+  if (endpoint.kind !== 'tcp') throw new UsageError(`"${text}" cannot be connected to`, example);
+  const { host, port } = endpoint;
+  const reachable = anyAddress[host] ?? host;
+  const address = `${isIPv6(reachable) ? `[${reachable}]` : reachable}:${port}`;
+  return { address, shown: `tcp://${address}`, isLocal: false };
+}
+
+const anyAddress: Readonly<Record<string, string>> = { '': '127.0.0.1', '0.0.0.0': '127.0.0.1', '::': '::1' };
+
+const example = 'Such as unix:///run/switchboard/csi.sock or tcp://127.0.0.1:9000.';
+
+function parse(text: string): Endpoint {
+  try {
+    return parseEndpoint(text);
+  } catch (error) {
+    if (error instanceof CallError) throw new UsageError(error.message, example);
+    throw error;
+  }
 }
 
 /** The endpoint to talk to when no flag names one: the variables that servers listen by, then the sockets they choose by themselves. */

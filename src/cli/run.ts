@@ -65,6 +65,7 @@ async function dispatch(argv: readonly string[], shell: Shell): Promise<number> 
   const command = new Command(`switchboard ${name}`).description(`${chosen.summary}.`);
   configure(command, shell);
   define(command, shell, outcome);
+  adviseHelp(command, command.name());
   await command.parseAsync([...(isCommand ? argv.slice(1) : argv)], { from: 'user' });
   return outcome.code;
 }
@@ -81,9 +82,14 @@ function configure(command: Command, shell: Shell): void {
       getOutHasColors: () => shell.outIsTerminal,
       getErrHasColors: () => shell.errIsTerminal,
     })
-    .showHelpAfterError(`Try "${command.name()} --help".`)
     .allowExcessArguments(false)
     .helpOption('-h, --help', 'show this text');
+}
+
+/** After a mistake: the name of the command whose help to read. */
+function adviseHelp(command: Command, name: string): void {
+  command.showHelpAfterError(`Try "${name} --help".`);
+  for (const sub of command.commands) adviseHelp(sub, `${name} ${sub.name()}`);
 }
 
 function overview(shell: Shell): string {

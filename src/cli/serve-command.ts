@@ -6,7 +6,6 @@ import { logLevels } from '../core/logger.ts';
 import { currentAccount } from './account.ts';
 import { collect } from './pairs.ts';
 import type { Outcome } from './run.ts';
-import { serve } from './serve.ts';
 import { serveSettings } from './serve-settings.ts';
 import type { Shell } from './shell.ts';
 import { systemConfigPath } from './state-directory.ts';
@@ -58,6 +57,7 @@ export function define(command: Command, shell: Shell, outcome: Outcome): void {
           () => false,
         ),
       });
+      const { serve } = await import('./serve.ts');
       outcome.code = await serve(settings, shell);
     });
 }

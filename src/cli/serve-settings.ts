@@ -1,6 +1,7 @@
 /** What `serve` was asked to do, from flags, environment and the machine. Pure: it reads nothing else. */
 import { join } from 'node:path';
 import { type LogLevel, logLevels } from '../core/logger.ts';
+import type { TlsFiles } from '../frontends/listener/tls-files.ts';
 import { type Flags, type SettingReader, settingReader } from './setting-reader.ts';
 import type { Shell } from './shell.ts';
 import { minorOfSpecVersion, newestSpecVersion } from './spec-version.ts';
@@ -27,26 +28,17 @@ export interface ServeSettings {
   readonly specMinor: number;
   readonly modes: { readonly controller: boolean; readonly node: boolean };
   readonly endpoints: readonly string[];
-  /** Number of sockets that the service manager opened for this process (systemd, sd_listen_fds(3)). */
-  readonly inheritedSockets: number;
   readonly socketMode: number;
-  readonly tls: TlsSettings | undefined;
+  readonly tls: TlsFiles | undefined;
   readonly allowInsecureTcp: boolean;
   readonly stopTimeoutMs: number;
   readonly nodeName: string;
-}
-
-export interface TlsSettings {
-  readonly certPath: string;
-  readonly keyPath: string;
-  readonly clientCaPath: string;
 }
 
 export function serveSettings(flags: Flags, env: Shell['env'], machine: Machine): ServeSettings {
   const read = settingReader(flags, env);
   const explicitConfig = read.text('driver-config-file') ?? read.text('config');
   const configPath = explicitConfig ?? (machine.hasSystemConfig ? systemConfigPath : undefined);
-  const inheritedSockets = env.LISTEN_PID === String(machine.pid) ? Number(env.LISTEN_FDS ?? 0) || 0 : 0;
   return {
     configPath,
     stateDirectory: stateDirectory(env, machine),
@@ -57,8 +49,7 @@ export function serveSettings(flags: Flags, env: Shell['env'], machine: Machine)
     csiName: nonEmpty('csi-name', read.text('csi-name')) ?? 'org.switchboard.csi',
     specMinor: minorOfSpecVersion(env.CSI_VERSION || read.text('csi-version') || newestSpecVersion),
     modes: modes(read.list('csi-mode')),
-    endpoints: endpoints(read, env, machine, { configPath, explicitConfig, inheritedSockets }),
-    inheritedSockets,
+    endpoints: endpoints(read, env, machine, { configPath, explicitConfig }),
     socketMode: socketMode(read.text('server-socket-permissions-mode') ?? '0600'),
     tls: tlsSettings(read),
     allowInsecureTcp: read.yes('allow-insecure-tcp'),
@@ -71,14 +62,14 @@ function endpoints(
   read: SettingReader,
   env: Shell['env'],
   machine: Machine,
-  given: { configPath: string | undefined; explicitConfig: string | undefined; inheritedSockets: number },
+  given: { configPath: string | undefined; explicitConfig: string | undefined },
 ): readonly string[] {
-  const socket = read.text('server-socket');
-  const asked = [...read.list('endpoint'), ...(socket === undefined ? [] : [socket]), ...tcpEndpoint(read)];
+  const asked = [...read.list('endpoint'), ...socketEndpoint(read), ...tcpEndpoint(read)];
   if (asked.length > 0) return asked;
-  const handed = env.CSI_ENDPOINT;
-  if (handed) return [handed];
-  if (given.inheritedSockets > 0) return [];
+  // Sockets that the service manager opened for this very process: sd_listen_fds(3).
+  const inherits = env.LISTEN_PID === String(machine.pid) && Number(env.LISTEN_FDS) > 0;
+  const handed = [...(env.CSI_ENDPOINT ? [env.CSI_ENDPOINT] : []), ...(inherits ? ['systemd'] : [])];
+  if (handed.length > 0) return handed;
   if (given.explicitConfig !== undefined) {
     throw new CommandError(
       'must listen on tcp and/or unix socket',
@@ -87,6 +78,13 @@ function endpoints(
   }
   if (given.configPath !== undefined && machine.isRoot) return [`unix://${systemSocketPath}`];
   return [`unix://${join(stateDirectory(env, machine), 'csi.sock')}`];
+}
+
+/** A bare path, which may be relative, or `unix:///path`. */
+function socketEndpoint(read: SettingReader): readonly string[] {
+  const socket = read.text('server-socket');
+  if (socket === undefined) return [];
+  return [socket.startsWith('unix:') ? socket : `unix:${socket}`];
 }
 
 function tcpEndpoint(read: SettingReader): readonly string[] {
@@ -108,12 +106,12 @@ function socketMode(text: string): number {
   throw new UsageError(`server-socket-permissions-mode: "${text}" is not an octal mode`, 'Such as 0600 or 0660.');
 }
 
-function tlsSettings(read: SettingReader): TlsSettings | undefined {
+function tlsSettings(read: SettingReader): TlsFiles | undefined {
   const parts = ['server-tls-cert', 'server-tls-key', 'server-tls-client-ca'] as const;
-  const [certPath, keyPath, clientCaPath] = parts.map((name) => read.text(name));
-  if (certPath === undefined && keyPath === undefined && clientCaPath === undefined) return undefined;
-  if (certPath !== undefined && keyPath !== undefined && clientCaPath !== undefined) {
-    return { certPath, keyPath, clientCaPath };
+  const [cert, key, clientCa] = parts.map((name) => read.text(name));
+  if (cert === undefined && key === undefined && clientCa === undefined) return undefined;
+  if (cert !== undefined && key !== undefined && clientCa !== undefined) {
+    return { cert, key, clientCa };
   }
   const missing = parts.filter((name) => read.text(name) === undefined).map((name) => `--${name}`);
   throw new UsageError(

@@ -4,6 +4,7 @@ import type { Driver } from '../core/driver.ts';
 import type { Logger } from '../core/logger.ts';
 import { commit, version } from '../core/version.ts';
 import { createCsiFrontend } from '../frontends/csi/frontend.ts';
+import { parseEndpoint } from '../frontends/listener/endpoints.ts';
 import { type Listener, listen } from '../frontends/listener/listen.ts';
 import { createMetrics, type Metrics } from '../pipeline/metrics.ts';
 import { createPipeline, type Pipeline } from '../pipeline/pipeline.ts';
@@ -20,7 +21,7 @@ export interface ServerOptions {
   readonly log: Logger;
 }
 
-type ListenSettings = Pick<ServeSettings, 'endpoints' | 'inheritedSockets' | 'socketMode' | 'tls' | 'allowInsecureTcp'>;
+type ListenSettings = Pick<ServeSettings, 'endpoints' | 'socketMode' | 'tls' | 'allowInsecureTcp'>;
 
 export interface RunningServer {
   /** Where it listens, as endpoint texts that clients take. */
@@ -54,16 +55,23 @@ export async function startServer({ config, settings, env, log }: ServerOptions)
   });
   let listener: Listener;
   try {
-    listener = await listen(settings, frontend.accept);
+    listener = await listen({
+      ...settings,
+      endpoints: settings.endpoints.map(parseEndpoint),
+      log,
+      onHttp2: frontend.accept,
+      // Nothing else is served here.
+      onHttp1: (socket) => socket.destroy(),
+    });
   } catch (error) {
     await driver.close();
     throw error;
   }
 
   async function shutDown(limitMs: number): Promise<void> {
-    await listener.close();
+    await listener.stopAccepting();
     await frontend.stop(limitMs);
-    const ended = Promise.all([pipeline.idle(), driver.close()]);
+    const ended = Promise.all([pipeline.idle(), driver.close(), listener.close()]);
     if (!(await within(graceMs, ended))) log.warn('some work did not end; it is left behind');
   }
 

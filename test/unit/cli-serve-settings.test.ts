@@ -130,20 +130,23 @@ describe('endpoints', () => {
 
   test('all that are named, together', () => {
     const flags = { endpoint: ['tcp://[::1]:1'], serverSocket: '/run/a.sock', serverAddress: '::', serverPort: '9000' };
-    assert.deepEqual(endpoints(flags), ['tcp://[::1]:1', '/run/a.sock', 'tcp://[::]:9000']);
+    assert.deepEqual(endpoints(flags), ['tcp://[::1]:1', 'unix:/run/a.sock', 'tcp://[::]:9000']);
   });
 
   test('CSI_ENDPOINT only when no other is named', () => {
     const env = { CSI_ENDPOINT: 'unix:///csi/csi.sock' };
     assert.deepEqual(endpoints({ config: 'x' }, env), ['unix:///csi/csi.sock']);
-    assert.deepEqual(endpoints({ config: 'x', serverSocket: '/a' }, env), ['/a']);
-    assert.deepEqual(endpoints({ config: 'x' }, { ...env, DEMOCRATIC_CSI_SERVER_SOCKET: '/b' }), ['/b']);
+    assert.deepEqual(endpoints({ config: 'x', serverSocket: '/a' }, env), ['unix:/a']);
+    assert.deepEqual(endpoints({ config: 'x' }, { ...env, DEMOCRATIC_CSI_SERVER_SOCKET: 'unix:///b' }), ['unix:///b']);
     assert.deepEqual(endpoints({}, env), ['unix:///csi/csi.sock']);
   });
 
   test('inherited sockets are enough, when they are for this process', () => {
-    const found = settings({ config: 'x' }, { LISTEN_FDS: '2', LISTEN_PID: '42' });
-    assert.deepEqual([found.endpoints, found.inheritedSockets], [[], 2]);
+    const env = { LISTEN_FDS: '2', LISTEN_PID: '42' };
+    assert.deepEqual(endpoints({ config: 'x' }, env), ['systemd']);
+    assert.deepEqual(endpoints({ config: 'x' }, { ...env, CSI_ENDPOINT: '/a' }), ['/a', 'systemd']);
+    assert.deepEqual(endpoints({ config: 'x', endpoint: ['/b'] }, env), ['/b']);
+    assert.throws(() => settings({ config: 'x' }, { ...env, LISTEN_FDS: '0' }), CommandError);
     assert.throws(() => settings({ config: 'x' }, { LISTEN_FDS: '2', LISTEN_PID: '41' }), CommandError);
   });
 
@@ -158,7 +161,7 @@ describe('endpoints', () => {
   });
 
   test('half of an address is ignored when there is a socket', () => {
-    assert.deepEqual(endpoints({ config: 'x', serverPort: '9000', serverSocket: '/a' }), ['/a']);
+    assert.deepEqual(endpoints({ config: 'x', serverPort: '9000', serverSocket: '/a' }), ['unix:/a']);
   });
 
   test('without any configuration: a socket in the state directory', () => {

@@ -1,0 +1,256 @@
+/** The server as a process: how it starts, listens, and ends. */
+import assert from 'node:assert/strict';
+import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { access, mkdir, mkdtemp, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { describe, type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
+import { type Finished, switchboard } from '../unit/cli-shell.ts';
+
+const main = join(import.meta.dirname, '../../src/main.ts');
+
+interface Server {
+  readonly child: ChildProcessByStdio<null, Readable, Readable>;
+  /** The next log line with this message. */
+  logged(message: string): Promise<Record<string, unknown>>;
+  /** Resolves when the process has ended. */
+  readonly ended: Promise<{ code: number | null; signal: string | null; err: string }>;
+}
+
+async function folder(t: TestContext): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'cli-serve-'));
+  t.after(() => rm(path, { recursive: true, force: true }));
+  return path;
+}
+
+function serve(t: TestContext, args: readonly string[], env: Record<string, string> = {}): Server {
+  const { PATH = '', NODE_OPTIONS = '' } = process.env;
+  const child = spawn(process.execPath, [main, ...args], {
+    env: { PATH, NODE_OPTIONS, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  t.after(() => child.kill('SIGKILL'));
+  let err = '';
+  child.stderr.on('data', (chunk) => {
+    err += chunk;
+  });
+  const lines: Record<string, unknown>[] = [];
+  const reader = createInterface(child.stdout);
+  reader.on('line', (line) => {
+    lines.push(JSON.parse(line));
+    reader.emit('parsed');
+  });
+  return {
+    child,
+    async logged(message) {
+      for (;;) {
+        const at = lines.findIndex((line) => line.message === message);
+        if (at >= 0) return lines.splice(0, at + 1).at(-1) ?? {};
+        const [how] = await Promise.race([once(reader, 'parsed'), once(child, 'close').then(() => ['closed'])]);
+        assert.notEqual(how, 'closed', `ended before logging "${message}": ${err}`);
+      }
+    },
+    ended: once(child, 'close').then(([code, signal]) => ({ code, signal, err })),
+  };
+}
+
+const exists = (path: string) =>
+  access(path).then(
+    () => true,
+    () => false,
+  );
+
+/** A main file whose NodeGetInfo answers when somebody has written to a pipe. */
+async function withPipe(path: string): Promise<{ config: string; pipe: string; socket: string }> {
+  const pipe = join(path, 'pipe');
+  const config = join(path, 'main.yaml');
+  await promisify(execFile)('mkfifo', [pipe]);
+  await mkdir(join(path, 'connections'));
+  await writeFile(
+    config,
+    `driver: proxy
+proxy:
+  configFolder: ${path}/connections
+  nodeTopology:
+    type: custom
+    customRules:
+    - { keySuffix: zone, source: file, file: ${pipe} }
+`,
+  );
+  return { config, pipe, socket: join(path, 'csi.sock') };
+}
+
+describe('without a configuration', () => {
+  test('a folder of its own, a socket for its owner, a first connection that works', async (t) => {
+    const state = join(await folder(t), 'state');
+    const server = serve(t, [], { SWITCHBOARD_STATE_DIR: state });
+    const ready = await server.logged('ready');
+    assert.deepEqual(ready.addresses, [`unix://${state}/csi.sock`]);
+    assert.equal(typeof ready.startupMs, 'number');
+    assert.equal((await stat(join(state, 'csi.sock'))).mode & 0o777, 0o600);
+    assert.equal((await stat(state)).mode & 0o777, 0o700);
+
+    const env = { SWITCHBOARD_STATE_DIR: state };
+    const made = await switchboard(['ctl', 'create', 'data', '--connection', 'local', '--size', '1M'], env);
+    assert.equal(made.code, 0, made.err);
+    assert.ok(await exists(join(state, 'volumes/v/data')));
+
+    server.child.kill('SIGTERM');
+    const { code, signal, err } = await server.ended;
+    assert.deepEqual([code, signal], [0, null]);
+    assert.match(err, /switchboard ctl create data --connection local/);
+    assert.equal(await exists(join(state, 'csi.sock')), false);
+  });
+
+  test('what is there is kept: a changed connection, or others in its place', async (t) => {
+    const state = await folder(t);
+    const connections = join(state, 'connections');
+    await mkdir(connections);
+    const own = 'driver: local-hostpath\nlocal-hostpath: { shareBasePath: /srv, controllerBasePath: /srv }\n';
+    await writeFile(join(connections, 'mine.yaml'), own);
+    const server = serve(t, ['serve'], { SWITCHBOARD_STATE_DIR: state });
+    await server.logged('ready');
+    assert.deepEqual(await readdir(connections), ['mine.yaml']);
+    assert.equal(await readFile(join(connections, 'mine.yaml'), 'utf8'), own);
+    server.child.kill('SIGINT');
+    assert.equal((await server.ended).code, 0);
+  });
+});
+
+describe('stopping', () => {
+  const info = (socket: string): Promise<Finished> =>
+    switchboard(['ctl', 'info', '--json'], { CSI_ENDPOINT: `unix://${socket}` });
+
+  for (const name of ['SIGTERM', 'SIGINT'] as const) {
+    test(`${name}: no new connections, the call in flight is finished, the socket is gone, exit code 0`, async (t) => {
+      const { config, pipe, socket } = await withPipe(await folder(t));
+      const server = serve(t, ['--driver-config-file', config, '--server-socket', socket]);
+      await server.logged('ready');
+      const answer = info(socket);
+      const writer = await open(pipe, 'w');
+      server.child.kill(name);
+      assert.equal((await server.logged('stopping')).callsInFlight, 1);
+      assert.match((await info(socket)).err, /nobody answers|UNAVAILABLE/);
+      await writer.write('zone-a');
+      await writer.close();
+      const { code, out } = await answer;
+      assert.equal(code, 0);
+      assert.deepEqual(JSON.parse(out).node.topology, { 'org.democratic-csi.topology/zone': 'zone-a' });
+      await server.logged('stopped');
+      assert.deepEqual((await server.ended).code, 0);
+      assert.equal(await exists(socket), false);
+    });
+  }
+
+  test('a second signal cancels what is in flight', async (t) => {
+    const { config, pipe, socket } = await withPipe(await folder(t));
+    const server = serve(t, ['--config', config, '--endpoint', socket, '--stop-timeout', '3600']);
+    await server.logged('ready');
+    const answer = info(socket);
+    const writer = await open(pipe, 'w');
+    t.after(() => writer.close());
+    server.child.kill('SIGTERM');
+    await server.logged('stopping');
+    server.child.kill('SIGTERM');
+    assert.equal((await answer).code, 1);
+    await server.logged('stopped');
+    assert.equal(await exists(socket), false);
+    // A thread hangs in the pipe: an orderly exit would wait for it for ever.
+    assert.equal((await server.ended).signal, 'SIGTERM');
+  });
+
+  test('the time limit cancels what is in flight', async (t) => {
+    const { config, pipe, socket } = await withPipe(await folder(t));
+    const server = serve(t, ['--config', config, '--endpoint', socket], { SWITCHBOARD_STOP_TIMEOUT: '0' });
+    await server.logged('ready');
+    const answer = info(socket);
+    const writer = await open(pipe, 'w');
+    t.after(() => writer.close());
+    server.child.kill('SIGTERM');
+    assert.equal((await answer).code, 1);
+    await server.logged('stopped');
+    assert.equal((await server.ended).signal, 'SIGTERM');
+  });
+
+  test('SIGHUP is survived', async (t) => {
+    const state = await folder(t);
+    const server = serve(t, [], { SWITCHBOARD_STATE_DIR: state });
+    await server.logged('ready');
+    server.child.kill('SIGHUP');
+    await server.logged('SIGHUP: nothing to do, connection files are looked at on every use');
+    assert.equal((await switchboard(['probe'], { SWITCHBOARD_STATE_DIR: state })).code, 0);
+    server.child.kill('SIGTERM');
+    assert.equal((await server.ended).code, 0);
+  });
+});
+
+describe('starting', () => {
+  test('CSI_ENDPOINT, as Nomad hands it over', async (t) => {
+    const path = await folder(t);
+    const config = join(path, 'main.yaml');
+    await writeFile(config, `driver: proxy\nproxy: { configFolder: ${path} }\n`);
+    const env = { CSI_ENDPOINT: `unix://${path}/nomad.sock`, DEMOCRATIC_CSI_DRIVER_CONFIG_FILE: config };
+    const server = serve(t, ['--csi-name', 'org.example', '--csi-mode', 'node'], env);
+    const ready = await server.logged('ready');
+    assert.deepEqual([ready.addresses, ready.modes], [[env.CSI_ENDPOINT], ['node']]);
+    server.child.kill('SIGTERM');
+    assert.equal((await server.ended).code, 0);
+  });
+
+  test('older clients are told only what their version of the specification knows', async (t) => {
+    const state = await folder(t);
+    const env = { SWITCHBOARD_STATE_DIR: state };
+    const server = serve(t, ['--csi-version', '1.2.0'], env);
+    await server.logged('ready');
+    const { out } = await switchboard(['ctl', 'info', '--json'], env);
+    const { controller, node } = JSON.parse(out).capabilities;
+    assert.ok(controller.includes('EXPAND_VOLUME'));
+    for (const late of ['GET_VOLUME', 'VOLUME_CONDITION', 'SINGLE_NODE_MULTI_WRITER', 'GET_SNAPSHOT']) {
+      assert.ok(!controller.includes(late) && !node.includes(late), late);
+    }
+    server.child.kill('SIGTERM');
+    await server.ended;
+  });
+
+  test('a broken configuration: every mistake with its place, exit code 1', async (t) => {
+    const path = await folder(t);
+    const config = join(path, 'main.yaml');
+    await writeFile(config, 'driver: proxy\nproxy:\n  cacheTimeoutMinutes: soon\n');
+    const { code, err } = await serve(t, ['--config', config, '--endpoint', join(path, 'x.sock')]).ended;
+    assert.equal(code, 1);
+    assert.match(err, /main\.yaml:2:1: error: .*configFolder/);
+    assert.match(err, /main\.yaml:3:24: error: .*cacheTimeoutMinutes/);
+    assert.doesNotMatch(err, /\n {4}at /);
+  });
+
+  test('a place where no socket can be: one line, exit code 1', async (t) => {
+    const path = await folder(t);
+    await writeFile(join(path, 'file'), '');
+    const server = serve(t, ['--endpoint', join(path, 'file')], { SWITCHBOARD_STATE_DIR: path });
+    const { code, err } = await server.ended;
+    assert.equal(code, 1);
+    assert.match(err, /^error: .*\n$/);
+    assert.equal(await readFile(join(path, 'file'), 'utf8'), '');
+  });
+
+  test('a defect: one line, exit code 70', async (t) => {
+    // Throws, from nowhere, as soon as somebody listens for that.
+    const defect = `process.once('newListener', () => setImmediate(() => { throw new Error('of no one') }))`;
+    const { PATH = '', NODE_OPTIONS = '' } = process.env;
+    const child = spawn(process.execPath, ['--import', `data:text/javascript,${defect}`, main, 'ctl', 'list'], {
+      env: { PATH, NODE_OPTIONS },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    t.after(() => child.kill('SIGKILL'));
+    let err = '';
+    child.stderr.on('data', (chunk) => {
+      err += chunk;
+    });
+    const [code] = await once(child, 'close');
+    assert.deepEqual([code, err], [70, 'internal error: of no one\n']);
+  });
+});
