@@ -7,12 +7,14 @@ const packages: Readonly<Record<string, string>> = {
   mount: 'mount',
   losetup: 'mount',
   findmnt: 'util-linux',
+  unshare: 'util-linux',
   'mkfs.ext4': 'e2fsprogs',
   'mkfs.xfs': 'xfsprogs',
   'mkfs.btrfs': 'btrfs-progs',
   setfacl: 'acl',
   setfattr: 'attr',
   setquota: 'quota',
+  bindfs: 'bindfs',
 };
 
 /**
