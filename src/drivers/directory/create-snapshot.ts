@@ -54,7 +54,7 @@ async function take(
   return await withWork(directory, async (work) => {
     const createdAt = new Date().toISOString();
     const path = work.data('s', folder);
-    await files.makeFolder(path, 0o700);
+    await files.makeFolder(path);
     await call.waitingFor(`copy of volume ${volumeId}`, () =>
       copyTree(directory, call, layout.data('v', volumeId), path),
     );

@@ -21,7 +21,7 @@ import { openSource, sourceId } from './source.ts';
 import { usedBytes } from './used-bytes.ts';
 import { volumeOf } from './volume-answer.ts';
 import type { Work } from './work.ts';
-import { requireLayout, withWork } from './work.ts';
+import { makeLayout, withWork } from './work.ts';
 import { newWork } from './work-name.ts';
 
 /** Makes a volume, or answers with the one that an equal request made before. */
@@ -57,7 +57,7 @@ async function make(
   sizeBytes: number,
   source: Source | undefined,
 ): Promise<VolumeRecord | undefined> {
-  await requireLayout(directory);
+  if (directory.quotas.enforced) await makeLayout(directory);
   const project = await directory.quotas.draw();
   let made: VolumeRecord | undefined;
   try {
@@ -65,12 +65,12 @@ async function make(
       directory,
       async (work) => {
         const path = work.data('v', id);
-        await directory.files.makeFolder(path, 0o755);
+        await directory.files.makeFolder(path);
         if (project !== undefined) await directory.quotas.apply(call, project, id, path, sizeBytes);
         if (source)
           await call.waitingFor(`copy of ${source.title}`, () => copyTree(directory, call, source.path, path));
         if (source && project !== undefined) await requireRoom(directory, call, path, sizeBytes);
-        await applyPermissions(directory, call, path);
+        await applyPermissions(directory, call, path, source ? undefined : 0o755);
         throwIfOver(call.signal);
         const record = recordOf(spec, work, sizeBytes, project);
         if (await appear(directory, work, 'v', id, record)) made = record;

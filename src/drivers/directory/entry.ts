@@ -5,7 +5,7 @@
  *   making    1. data is made within a work folder     a crash leaves only the work folder: swept
  *             2. record is written there, on the disk  likewise
  *             3. record appears in its place           the promise: from here on it exists (state "unfinished")
- *             4. data is renamed to its place          done (state "present")
+ *             4. data is renamed to its place          done (state "present"), and told when that is on the disk
  *   removing  1. data is renamed into a work folder    from here on it is gone (state "lost", until removed again)
  *             2. record is removed                     done (state "absent")
  *             3. the data is removed
@@ -74,12 +74,16 @@ export async function appear<A extends Area>(
   if (!(await files.publish(work.record, layout.record(area, id)))) return false;
   const from = work.data(area, id);
   const to = layout.data(area, id);
-  if (!(await files.move(from, to)) && (await files.kindOf(from))) {
+  let moved = await files.move(from, to);
+  if (!moved && (await files.kindOf(from))) {
     await makeLayout(directory);
-    await files.move(from, to);
+    moved = await files.move(from, to);
   }
-  if (!(await files.kindOf(to))) throw new CallError('ABORTED', `${to} was removed while it was made; try again`);
-  await files.sync([layout.recordFolder(area), layout.dataFolder(area)]);
+  // Another process may have finished it.
+  if (!moved && !(await files.kindOf(to))) {
+    throw new CallError('ABORTED', `${to} was removed while it was made; try again`);
+  }
+  await files.sync(layout.dataFolder(area));
   return true;
 }
 
@@ -96,7 +100,7 @@ export async function rewrite<A extends Area>(
     if (!(await files.move(work.record, layout.record(area, id)))) {
       throw new CallError('ABORTED', `${layout.recordFolder(area)} disappeared meanwhile; try again`);
     }
-    await files.sync([layout.recordFolder(area)]);
+    await files.sync(layout.recordFolder(area));
   });
 }
 
@@ -112,8 +116,7 @@ export async function disappear(
   const move = async (work: Work) => {
     await files.move(layout.data(area, id), work.trash);
     await files.remove(layout.record(area, id));
-    await files.sync([layout.recordFolder(area), layout.dataFolder(area)]);
-    await files.removeTree(work.path, call.signal);
+    await files.removeTree(work.trash, work.path, call.signal);
     if (project !== undefined) await quotas.release(call, project);
   };
   try {
@@ -135,7 +138,7 @@ async function disappearInPlace(
   const path = layout.data(area, id);
   // Keeps others out while it is emptied, if even that can still be written.
   await files.setMode(path, 0o700).catch(() => {});
-  await files.removeTree(path, call.signal);
+  await files.removeTree(path, path, call.signal);
   await files.remove(layout.record(area, id));
   if (project !== undefined) await quotas.release(call, project);
 }

@@ -17,8 +17,8 @@ export interface Files {
   bornAt(path: string): Promise<Date>;
   /** Makes the folder and its parents where they are missing. */
   ensureFolder(path: string, mode: number): Promise<void>;
-  /** Makes a folder of exactly this mode. Its parent must be there and it must not. */
-  makeFolder(path: string, mode: number): Promise<void>;
+  /** Makes a folder that only root may enter. False: its parent is missing. */
+  makeFolder(path: string): Promise<boolean>;
   /** Names in a folder; none when it is missing. */
   list(folder: string): Promise<readonly string[]>;
   /** Undefined: no such file. */
@@ -31,10 +31,13 @@ export interface Files {
   move(from: string, to: string): Promise<boolean>;
   /** Removes one file, if it is there. */
   remove(path: string): Promise<void>;
-  /** Removes a folder of ours with all that is in it, if it is there, without leaving its file system or following a link. */
-  removeTree(path: string, signal: AbortSignal): Promise<void>;
-  /** Waits until the entries of these folders are on the disk. */
-  sync(folders: readonly string[]): Promise<void>;
+  /**
+   * Removes a folder with all that is in it, if it is there, without leaving its file system or following a link. `shelter` is a folder that
+   * only root can enter, for the folders below meanwhile. Stops when the signal is aborted.
+   */
+  removeTree(path: string, shelter: string, signal: AbortSignal): Promise<void>;
+  /** Waits until a folder's entries are on the disk. On file systems with a journal, so are all changes before. */
+  sync(folder: string): Promise<void>;
   touch(path: string): Promise<void>;
   touchedAt(path: string): Promise<Date | undefined>;
   setMode(path: string, mode: number): Promise<void>;
@@ -56,10 +59,7 @@ export const localFiles: Files = {
   async ensureFolder(path, mode) {
     await fs.mkdir(path, { recursive: true, mode });
   },
-  async makeFolder(path, mode) {
-    await fs.mkdir(path);
-    await fs.chmod(path, mode);
-  },
+  makeFolder: async (path) => (await orMissing(fs.mkdir(path, 0o700).then(() => true))) ?? false,
   list: async (folder) => (await orMissing(fs.readdir(folder))) ?? [],
   read: (path) => orMissing(fs.readFile(path, 'utf8')),
   async writeNew(path, text) {
@@ -87,8 +87,13 @@ export const localFiles: Files = {
     await orMissing(fs.unlink(path));
   },
   removeTree,
-  async sync(folders) {
-    await Promise.all(folders.map(syncFolder));
+  async sync(folder) {
+    const handle = await fs.open(folder, constants.O_RDONLY | constants.O_DIRECTORY);
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
   },
   async touch(path) {
     const now = new Date();
@@ -102,15 +107,6 @@ export const localFiles: Files = {
     return space && { total: space.blocks * space.bsize, available: space.bavail * space.bsize };
   },
 };
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await fs.open(path, constants.O_RDONLY | constants.O_DIRECTORY);
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
-}
 
 /** Undefined in place of "no such file", also when a parent is missing or not a folder. */
 async function orMissing<T>(work: Promise<T>, target?: string): Promise<T | undefined> {

@@ -1,5 +1,6 @@
 /** The keys that the configuration blocks of all directory drivers have (`local-hostpath`, `nfs`, `smb`, `lustre`). */
 import * as v from 'valibot';
+import { ignored } from '../../config/ignored.ts';
 import { octalMode } from '../../config/octal-mode.ts';
 import { secret } from '../../config/secret.ts';
 
@@ -24,24 +25,28 @@ const account = v.pipe(
 
 const texts = v.array(v.string());
 
+const environment = v.optional(v.record(v.string(), secret(v.union([v.string(), v.number(), v.boolean()]))));
+
+const restic = v.object({
+  global_flags: v.optional(texts),
+  tags: v.optional(texts),
+  prune: v.optional(v.union([v.boolean(), v.string(), v.number()])),
+  env: environment,
+});
+
+const kopia = v.object({
+  config_token: v.optional(secret(v.string())),
+  global_flags: v.optional(texts),
+  tags: v.optional(texts),
+  env: environment,
+});
+
+const notYet = 'this version takes snapshots by filecopy only';
+
 const snapshots = v.object({
   default_driver: v.optional(v.picklist(snapshotDrivers)),
-  restic: v.optional(
-    v.object({
-      global_flags: v.optional(texts),
-      tags: v.optional(texts),
-      prune: v.optional(v.union([v.boolean(), v.string(), v.number()])),
-      env: v.optional(v.record(v.string(), secret(v.union([v.string(), v.number(), v.boolean()])))),
-    }),
-  ),
-  kopia: v.optional(
-    v.object({
-      config_token: v.optional(secret(v.string())),
-      global_flags: v.optional(texts),
-      tags: v.optional(texts),
-      env: v.optional(v.record(v.string(), secret(v.union([v.string(), v.number(), v.boolean()])))),
-    }),
-  ),
+  restic: v.optional(ignored(restic, notYet)),
+  kopia: v.optional(ignored(kopia, notYet)),
 });
 
 /** Spread these into the entries of a directory driver's block. */

@@ -5,14 +5,20 @@ import type { Call, Directory } from './directory.ts';
 
 const lookupLimitMs = 10_000;
 
-/** Gives a volume's folder the configured mode, user and group. What is not configured stays. */
-export async function applyPermissions(directory: Directory, call: Call, path: string): Promise<void> {
+/** Gives a volume's folder the configured mode, user and group. What is not configured stays; the mode is `otherwise` then, if given. */
+export async function applyPermissions(
+  directory: Directory,
+  call: Call,
+  path: string,
+  otherwise: number | undefined,
+): Promise<void> {
   const { files, options } = directory;
   const user = await numberOf(directory, call, 'passwd', options.dirPermissionsUser);
   const group = await numberOf(directory, call, 'group', options.dirPermissionsGroup);
   // A change of owner clears the set-id bits, so the mode comes last.
   if (user !== undefined || group !== undefined) await files.setOwner(path, user ?? -1, group ?? -1);
-  if (options.dirPermissionsMode !== undefined) await files.setMode(path, options.dirPermissionsMode);
+  const mode = options.dirPermissionsMode ?? otherwise;
+  if (mode !== undefined) await files.setMode(path, mode);
 }
 
 /** A user's or group's number: itself, or as the host's databases have it. */

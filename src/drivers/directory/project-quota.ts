@@ -21,6 +21,8 @@ import { isId } from './layout.ts';
 import { readRecord } from './record.ts';
 
 export interface ProjectQuotas {
+  /** Whether new volumes are limited to their size. */
+  readonly enforced: boolean;
   /** A free number for a new volume, or undefined when sizes are not enforced. Throws FAILED_PRECONDITION when they cannot be. */
   draw(): Promise<number | undefined>;
   /** Makes the empty folder `path` of a new volume count under this number and stop at `bytes`. */
@@ -92,6 +94,7 @@ export function createProjectQuotas(settings: QuotaSettings): ProjectQuotas {
   }
 
   return {
+    enforced: enforce,
     async draw() {
       if (!enforce) return undefined;
       await quotaFileSystem(layout.base);

@@ -2,7 +2,7 @@
  * Removing a folder with everything in it, whatever a tenant has put there: millions of files, chains of folders longer than a path may be,
  * links, and processes that still change it.
  *
- * Every folder found below the root is first moved up to the root, which only root can enter, and looked at again there. So paths stay short,
+ * Every folder found is first moved to a shelter, which only root can enter, and looked at again there. So paths stay short,
  * a folder that is swapped for a symbolic link meanwhile is never followed, and a mount point is never entered, since it cannot be moved.
  */
 import { randomBytes } from 'node:crypto';
@@ -14,10 +14,10 @@ import { CallError, errnoOf } from '../../core/errors.ts';
 /** Entries removed at a time. */
 const batchSize = 64;
 
-/** Removes `root` and what is in it, if it is there. Stops between two batches when the signal is aborted. */
-export async function removeTree(root: string, signal: AbortSignal): Promise<void> {
-  const fresh = newNames(root);
-  const pending = [root];
+/** Removes `path` and what is in it, if it is there. Stops between two batches when the signal is aborted.  */
+export async function removeTree(path: string, shelter: string, signal: AbortSignal): Promise<void> {
+  const fresh = newNames(shelter);
+  const pending = [path];
   let fruitless = 0;
   for (let folder = pending.at(-1); folder !== undefined; folder = pending.at(-1)) {
     throwIfOver(signal);
@@ -30,15 +30,15 @@ export async function removeTree(root: string, signal: AbortSignal): Promise<voi
     fruitless = names.length === 0 ? fruitless + 1 : 0;
     if (fruitless > 3)
       throw new CallError('ABORTED', `${folder} is not empty, but shows no entries: somebody changes it`);
-    const found = await Promise.all(names.map((name) => removeEntry(root, at, name, fresh)));
+    const found = await Promise.all(names.map((name) => removeEntry(shelter, at, name, fresh)));
     pending.push(...found.filter((path) => path !== undefined));
   }
 }
 
-function newNames(root: string): () => string {
+function newNames(shelter: string): () => string {
   const run = randomBytes(4).toString('hex');
   let count = 0;
-  return () => posix.join(root, `${run}-${count++}`);
+  return () => posix.join(shelter, `${run}-${count++}`);
 }
 
 /** True when the folder is gone. */
@@ -73,7 +73,7 @@ async function firstEntries(folder: string): Promise<readonly string[]> {
 
 /** Removes what is not a folder. A folder is made ready to be emptied and its present path returned. */
 async function removeEntry(
-  root: string,
+  shelter: string,
   folder: string,
   name: string,
   fresh: () => string,
@@ -88,7 +88,7 @@ async function removeEntry(
     // Linux says EISDIR for folders; POSIX, and some file systems, EPERM.
     if (errno !== 'EISDIR' && !(errno === 'EPERM' && (await isFolder(path)))) throw explained(error, path);
   }
-  const place = folder === root ? path : await moveUp(path, fresh());
+  const place = folder === shelter ? path : await moveUp(path, fresh());
   return place !== undefined && (await isFolder(place)) ? place : undefined;
 }
 

@@ -88,7 +88,7 @@ async function takeOver(directory: Directory, call: Call, name: string): Promise
   const there = takenName === name ? await files.kindOf(path) : await files.move(posix.join(layout.tmp, name), path);
   if (!there) return;
   await finishPromised(directory, path, taken.work);
-  await files.removeTree(path, call.signal);
+  await files.removeTree(path, path, call.signal);
   if (taken.project !== undefined) await quotas.releaseUnused(call, taken.project);
   call.log.info('swept what a dead process left', { work: taken.work });
 }
@@ -102,6 +102,6 @@ async function finishPromised({ files, layout }: Directory, path: string, work: 
     const record = await readRecord(files, layout, area, id);
     if (record?.work !== work || (await files.kindOf(layout.data(area, id)))) continue;
     await files.move(workAt(path, work).data(area, id), layout.data(area, id));
-    await files.sync([layout.dataFolder(area)]);
+    await files.sync(layout.dataFolder(area));
   }
 }

@@ -1,5 +1,5 @@
 /** Names of the folders in which something is made or removed: who does it, which piece of work it is, and what it has taken. */
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { Owner } from './owner.ts';
 
 export interface WorkName {
@@ -11,7 +11,7 @@ export interface WorkName {
 }
 
 export function newWork(): string {
-  return randomBytes(6).toString('hex');
+  return randomUUID().replaceAll('-', '').slice(0, 12);
 }
 
 export function formatWorkName(name: WorkName): string {

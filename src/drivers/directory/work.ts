@@ -48,13 +48,18 @@ export async function withWork<T>(
   const path = posix.join(directory.layout.tmp, name);
   running.add(name);
   try {
-    await requireLayout(directory);
-    await directory.files.makeFolder(path, 0o700);
+    await makeFolder(directory, path);
     return await keptAlive(directory, path, () => body(workAt(path, id)));
   } finally {
     await removeLeft(directory, path);
     running.delete(name);
   }
+}
+
+async function makeFolder(directory: Directory, path: string): Promise<void> {
+  if (await directory.files.makeFolder(path)) return;
+  await makeLayout(directory);
+  await directory.files.makeFolder(path);
 }
 
 /** A folder of work, by its path and the id of the work. */
@@ -66,11 +71,6 @@ export function workAt(path: string, id: string): Work {
     record: posix.join(path, 'record.json'),
     trash: posix.join(path, 'trash'),
   };
-}
-
-/** Makes the base path's folders unless they are there. */
-export async function requireLayout(directory: Directory): Promise<void> {
-  if ((await directory.files.kindOf(directory.layout.tmp)) === undefined) await makeLayout(directory);
 }
 
 /** Makes those of the base path's folders that are missing. Only root may look into ours: volumes in the making have their final permissions. */
@@ -92,7 +92,7 @@ async function keptAlive<T>({ files }: Directory, path: string, body: () => Prom
 
 async function removeLeft({ files, log }: Directory, path: string): Promise<void> {
   try {
-    await files.removeTree(path, AbortSignal.timeout(cleanUpMs));
+    await files.removeTree(path, path, AbortSignal.timeout(cleanUpMs));
   } catch (error) {
     log.warn('a folder of unfinished work could not be removed now; the next call will try again', { path, error });
   }
