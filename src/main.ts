@@ -8,6 +8,9 @@ import { oneLine } from './core/errors.ts';
 // A reader that goes away (`| head`, a log collector that restarts) is no reason to fail.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
+// Warnings of Node.js and its libraries are for developers. A server logs them (cli/defects.ts).
+process.removeAllListeners('warning');
+
 // A server replaces this pair by listeners of its own (cli/defects.ts).
 process.on('uncaughtException', endAtOnce);
 process.on('unhandledRejection', endAtOnce);

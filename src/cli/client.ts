@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { type ChannelCredentials, Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
 import { reasonOf } from '../core/call.ts';
-import { CallError, type StatusCode, statusCodes } from '../core/errors.ts';
+import { CallError, oneLine, type StatusCode, statusCodes } from '../core/errors.ts';
 import type { Init } from '../generated/csi.js';
 import type { Method } from '../generated/services.js';
 import type { ClientTarget } from './client-target.ts';
@@ -87,5 +87,14 @@ function connectionTrouble(details: string): string {
   if (details.includes('ENOENT')) return 'there is no such socket. Is the plugin running?';
   if (details.includes('ECONNREFUSED')) return 'the connection was refused. Is the plugin running?';
   if (details.includes('EACCES')) return 'permission denied. Run this as the user that runs the plugin.';
-  return details.replace(/^.*Last error: /, '');
+  const reason = oneLine(
+    details
+      .replace(/^.*Last error: /s, '')
+      .replace(/\s*\(\d{4}-\d\d-\d\dT.*$/s, '')
+      .replace(/\.?\s*Resolution note:.*$/s, '')
+      .replace(/^.*:SSL routines:[^:]*:([^:]+).*$/s, 'SSL: $1'),
+    200,
+  );
+  const tls = /Failed to connect|SSL|certificate/i.test(reason);
+  return tls ? `${reason}. Does it want TLS, with other files? See --tls-ca, --tls-cert and --tls-key.` : reason;
 }

@@ -7,7 +7,7 @@ const tooMany = 100;
 const windowMs = 60_000;
 
 /**
- * Logs uncaught errors and goes on.
+ * Logs uncaught errors, and warnings of Node.js, and goes on.
  *
  * Going on is the safer choice here: such an error comes from one connection's sockets or children, while the process also serves all the
  * others, and ending it breaks mounts and calls that have nothing to do with it. It loses nothing either: what matters is on the storage, every
@@ -35,13 +35,17 @@ export function surviveDefects(log: Logger): Defects {
     if (recent.length >= tooMany) reject(new Error(`${tooMany} uncaught errors within a minute, the last: ${message}`));
   }
 
+  const warn = ({ name, message }: Error) => log.warn(oneLine(message), { kind: name });
+
   for (const event of events) {
     process.removeAllListeners(event);
     process.on(event, survive);
   }
+  process.on('warning', warn);
   return {
     fatal,
     stop() {
+      process.off('warning', warn);
       for (const [event, listeners] of replaced) {
         process.removeListener(event, survive);
         for (const listener of listeners) process.on(event, listener);

@@ -50,13 +50,13 @@ async function start(settings: ServeSettings, shell: Shell, log: Logger): Promis
     // Since the process began.
     startupMs: Math.round(performance.now()),
   });
-  if (configPath === undefined) shell.err(welcome(stateDirectory, server.addresses));
+  if (configPath === undefined) shell.err(welcome(stateDirectory, server.addresses, shell.env));
   return server;
 }
 
-function welcome(stateDirectory: string, addresses: readonly string[]): string {
+function welcome(stateDirectory: string, addresses: readonly string[], env: Shell['env']): string {
   const [address = ''] = addresses;
-  const isUsual = address === `unix://${join(stateDirectory, 'csi.sock')}` && !process.env.SWITCHBOARD_STATE_DIR;
+  const isUsual = address === `unix://${join(stateDirectory, 'csi.sock')}` && !env.SWITCHBOARD_STATE_DIR;
   const endpoint = isUsual ? '' : ` --endpoint ${address}`;
   return `
 There is no configuration, so everything is kept in ${stateDirectory}

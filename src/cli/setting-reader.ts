@@ -14,7 +14,7 @@ export interface SettingReader {
   integer(name: string, least: number, most: number): number | undefined;
 }
 
-export const defaultPrefixes: readonly string[] = ['SWITCHBOARD_', 'DEMOCRATIC_CSI_'];
+const defaultPrefixes: readonly string[] = ['SWITCHBOARD_', 'DEMOCRATIC_CSI_'];
 
 export function settingReader(flags: Flags, env: Shell['env'], prefixes = defaultPrefixes): SettingReader {
   const fromEnvironment = (name: string): string | undefined => {

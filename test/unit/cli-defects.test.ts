@@ -26,6 +26,16 @@ describe('an error that nobody caught', () => {
     assert.deepEqual(process.listeners('uncaughtException'), before);
   });
 
+  test('a warning of Node.js is a line of the log', () => {
+    const { lines, defects } = surviving();
+    process.emit('warning', new Error('do not do that'));
+    defects.stop();
+    assert.deepEqual(
+      lines.map(({ level }) => level),
+      ['warn'],
+    );
+  });
+
   test('in floods ends the process', async () => {
     const { defects } = surviving();
     for (let count = 0; count < 100; count++) process.emit('uncaughtException', new Error(`number ${count}`));

@@ -70,7 +70,7 @@ function sourceShape(source: VolumeContentSource): NonNullable<ShownVolume['sour
   return source.volume && { volume: source.volume.volumeId };
 }
 
-export function conditionShape(condition: VolumeCondition): ShownCondition {
+function conditionShape(condition: VolumeCondition): ShownCondition {
   return { abnormal: condition.abnormal, message: condition.message };
 }
 

@@ -16,7 +16,7 @@ const steps: readonly (readonly [string, number, number])[] = [
 ];
 
 /** Milliseconds in the one unit that says it best: `12 s`, `5 min`, `30 h`, `12 d`. */
-export function formatDuration(ms: number): string {
+function formatDuration(ms: number): string {
   for (const [unit, size, most] of steps) {
     const value = Math.floor(ms / size);
     if (value < most) return `${value} ${unit}`;
