@@ -24,7 +24,8 @@ export function filteredStream(socket: Duplex, { head, filter, onRefusal }: Filt
     else flushed = done;
   };
   const stream = new Duplex({
-    allowHalfOpen: true,
+    // A client that stops sending is gone. Deno's HTTP/2 server would otherwise keep the connection for ever.
+    allowHalfOpen: false,
     read: () => {
       socket.resume();
     },
@@ -57,7 +58,10 @@ export function filteredStream(socket: Duplex, { head, filter, onRefusal }: Filt
     done?.();
   });
   socket.on('end', () => stream.push(null));
-  socket.on('close', () => stream.destroy());
+  socket.on('close', () => {
+    // After a clean end on both sides there may be bytes that nobody has read yet; the stream ends by itself with the last of them.
+    if (!socket.readableEnded || !stream.writableEnded) stream.destroy();
+  });
   socket.on('data', take);
   take(head);
   return stream;

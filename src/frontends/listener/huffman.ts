@@ -4,7 +4,7 @@
  */
 
 /** Bits of the codes of U+0020 … U+007E in hexadecimal; 0 stands for `\`, whose code has 19. */
-const lengths = '6aacd68baa8b8666555666666678f6cad67777777777777777777777777878d0de6f56565666577666567655677777fbed';
+const lengths = '6aacd68baa8b8666555666666678f6cad67777777777777777777777878d0de6f56565666577666567655677777fbed';
 const longest = 15;
 
 /** A character of a coded text: where its code begins, counted in bits from the start, and how long it is. */

@@ -22,7 +22,7 @@ export interface ListenOptions {
   readonly log: Logger;
   /** Gets a connection whose client speaks HTTP/2, from the preface on. */
   readonly onHttp2: (stream: Duplex) => void;
-  /** Gets every other connection: a paused socket. */
+  /** Gets every other connection, from its first byte on. Data flows when this returns: listen to it before. */
   readonly onHttp1: (socket: Duplex) => void;
   /** The time in which a client must begin to speak, TLS handshake included. Milliseconds; default 10 s. */
   readonly firstBytesLimitMs?: number | undefined;

@@ -74,6 +74,7 @@ export function createReception(options: ReceptionOptions): Reception {
         http1: () => {
           silent.leave(raw);
           hand(stream, () => options.onHttp1(stream));
+          stream.resume();
         },
       });
     },
