@@ -57,10 +57,13 @@ test('a different request for the same thing is told who holds it, since when an
     call.waitingFor('`zfs send` on nas1', () => one.start(call)),
   );
   now += 42_000;
-  await assert.rejects(operations.run(caller().context, request({ title: 'DeleteVolume v1', key: 'other' }), one.start), {
-    code: 'ABORTED',
-    message: /^DeleteVolume v1 must wait: volume v1 is held by CreateSnapshot s1 \(42 s, in `zfs send` on nas1\)/,
-  });
+  await assert.rejects(
+    operations.run(caller().context, request({ title: 'DeleteVolume v1', key: 'other' }), one.start),
+    {
+      code: 'ABORTED',
+      message: /^DeleteVolume v1 must wait: volume v1 is held by CreateSnapshot s1 \(42 s, in `zfs send` on nas1\)/,
+    },
+  );
   one.finish('done');
   await first;
 });
