@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { formatProblem } from '../config/problem.ts';
 import { type CheckedFile, checkPaths } from './check-files.ts';
 import { exitCodes } from './exit-codes.ts';
-import type { Outcome } from './run.ts';
+import type { Outcome } from './outcome.ts';
 import type { Shell } from './shell.ts';
 
 const help = `

@@ -15,8 +15,8 @@ import { proxySchema } from '../proxy/config.ts';
 import { createProxy } from '../proxy/index.ts';
 import { driverFromExample, idleEnvironment } from './driver-from-example.ts';
 import { proxyEnvironment } from './environment.ts';
+import type { Outcome } from './outcome.ts';
 import { details, table } from './output/table.ts';
-import type { Outcome } from './run.ts';
 import type { Shell } from './shell.ts';
 import { UsageError } from './usage-error.ts';
 

@@ -7,8 +7,8 @@ import { connect, type TlsOptions } from './client.ts';
 import { clientTarget, defaultEndpoint } from './client-target.ts';
 import { withEndpoint } from './endpoint-options.ts';
 import { exitCodes } from './exit-codes.ts';
+import type { Outcome } from './outcome.ts';
 import { parseSeconds } from './parse-seconds.ts';
-import type { Outcome } from './run.ts';
 import { settingReader } from './setting-reader.ts';
 import type { Shell } from './shell.ts';
 

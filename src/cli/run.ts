@@ -4,13 +4,9 @@ import { ConfigError, formatProblem } from '../config/problem.ts';
 import { CallError } from '../core/errors.ts';
 import { commit, version } from '../core/version.ts';
 import { exitCodes } from './exit-codes.ts';
+import type { Outcome } from './outcome.ts';
 import type { Shell } from './shell.ts';
 import { CommandError, UsageError } from './usage-error.ts';
-
-/** Carries the exit code out of commander's callbacks. */
-export interface Outcome {
-  code: number;
-}
 
 interface CommandModule {
   readonly summary: string;

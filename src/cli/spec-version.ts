@@ -1,13 +1,11 @@
 /** `--csi-version`: what is told to clients is what that version of the CSI specification knows. */
-
 import {
-  type ControllerCapability,
   controllerCapabilities,
   expansionCapabilities,
-  type NodeCapability,
   nodeCapabilities,
   pluginCapabilities,
 } from '../core/capabilities.ts';
+import type { ControllerCapability, NodeCapability } from '../core/capability-names.ts';
 import type { Driver } from '../core/driver.ts';
 import { CommandError } from './usage-error.ts';
 

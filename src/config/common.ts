@@ -5,13 +5,13 @@
  * does not know: the loader warns about those and goes on.
  */
 import * as v from 'valibot';
-import type { AdvertisedCapabilities } from '../core/capabilities.ts';
+import type { AdvertisedCapabilities } from '../core/capability-names.ts';
 import {
   controllerCapabilityNames,
   expansionNames,
   nodeCapabilityNames,
   pluginCapabilityNames,
-} from '../core/capabilities.ts';
+} from '../core/capability-names.ts';
 import { accessModes } from '../core/volume.ts';
 import { ignored } from './ignored.ts';
 

@@ -9,7 +9,7 @@
  * back end shows in the calls, not at start. Operations are plain functions: they never use `this`, so that they can be taken out and wrapped.
  */
 import type { CallContext } from './call.ts';
-import type { AdvertisedCapabilities, NodeCapability } from './capabilities.ts';
+import type { AdvertisedCapabilities, NodeCapability } from './capability-names.ts';
 import type {
   Capacity,
   CapacityRange,

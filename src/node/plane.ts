@@ -1,7 +1,7 @@
 /** The node service of every driver: staging, publishing, statistics and growth of volumes on the machine this process runs on. */
 import type { RunCommand } from '../backends/exec/run.ts';
 import { processTimeLimits, type TimeLimits } from '../backends/exec/time-limits.ts';
-import type { NodeCapability } from '../core/capabilities.ts';
+import type { NodeCapability } from '../core/capability-names.ts';
 import type { NodeOperations } from '../core/driver.ts';
 import type { NodeInfo } from '../core/volume.ts';
 import type { NodePlane } from './attach-volume.ts';

@@ -5,8 +5,8 @@
  * and joined here; the proxy itself must not be joined again.
  */
 import { advertisedFrom } from '../config/common.ts';
-import type { ControllerCapability } from '../core/capabilities.ts';
 import { controllerCapabilities } from '../core/capabilities.ts';
+import type { ControllerCapability } from '../core/capability-names.ts';
 import type { Driver } from '../core/driver.ts';
 import { createOperations } from '../core/operations.ts';
 import { proxyCapacity } from './capacity.ts';

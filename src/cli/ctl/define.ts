@@ -1,16 +1,13 @@
 /** `switchboard ctl`: a CSI client for people. */
 import type { Command } from 'commander';
 import { withEndpoint } from '../endpoint-options.ts';
-import type { Outcome } from '../run.ts';
+import type { Outcome } from '../outcome.ts';
 import type { Shell } from '../shell.ts';
 import { defineInfo } from './info.ts';
 import { defineNodeCommands } from './node.ts';
-import { inSession, type SessionWork } from './session.ts';
+import { inSession, type Run } from './session.ts';
 import { defineSnapshots } from './snapshots.ts';
 import { defineVolumes } from './volumes.ts';
-
-/** Runs a subcommand's work in a session: what every definition below gets. */
-export type Run = (command: Command, work: SessionWork) => Promise<void>;
 
 const help = `
 Without --endpoint it talks to SWITCHBOARD_ENDPOINT or CSI_ENDPOINT, or else to the socket of a server on this

@@ -12,8 +12,7 @@ import {
   pluginCapabilities,
   type ShownCapabilities,
 } from './capabilities.ts';
-import type { Run } from './define.ts';
-import type { Session } from './session.ts';
+import type { Run, Session } from './session.ts';
 import { topologyShape } from './shapes.ts';
 import { topologyText } from './texts.ts';
 

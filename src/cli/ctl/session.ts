@@ -7,9 +7,9 @@ import { currentAccount } from '../account.ts';
 import { type CsiClient, connect, type TlsOptions } from '../client.ts';
 import { type ClientTarget, clientTarget, defaultEndpoint } from '../client-target.ts';
 import { exitCodes } from '../exit-codes.ts';
+import type { Outcome } from '../outcome.ts';
 import { withSpinner } from '../output/spinner.ts';
 import { parseSeconds } from '../parse-seconds.ts';
-import type { Outcome } from '../run.ts';
 import type { Shell } from '../shell.ts';
 
 export interface Session {
@@ -33,6 +33,9 @@ interface CommonOptions extends TlsOptions {
 }
 
 export type SessionWork = (session: Session) => Promise<void>;
+
+/** Runs a subcommand's work in a session: what the definition of each subcommand gets. */
+export type Run = (command: Command, work: SessionWork) => Promise<void>;
 
 /** Runs a command's work with Ctrl-C cancelling what it waits for. A call that fails becomes one line and an exit code. */
 export async function inSession(command: Command, shell: Shell, outcome: Outcome, work: SessionWork): Promise<void> {

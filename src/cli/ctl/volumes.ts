@@ -6,10 +6,9 @@ import { exitCodes } from '../exit-codes.ts';
 import { collect, collectPairSets, collectPairs, type Pairs, readSecrets } from '../pairs.ts';
 import { UsageError } from '../usage-error.ts';
 import { type CapabilityOptions, capabilityFrom, capacityFrom, parseCount } from './arguments.ts';
-import type { Run } from './define.ts';
 import { findVolume } from './find-volume.ts';
 import { gathered, listVolumes } from './list-volumes.ts';
-import type { Session } from './session.ts';
+import type { Run, Session } from './session.ts';
 import { type ShownVolume, volumeShape } from './shapes.ts';
 import { sizeText, volumesText, volumeText } from './texts.ts';
 

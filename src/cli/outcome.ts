@@ -1,0 +1,4 @@
+/** Carries the exit code out of commander's callbacks. */
+export interface Outcome {
+  code: number;
+}
