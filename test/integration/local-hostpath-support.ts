@@ -1,6 +1,6 @@
 /** A local-hostpath driver on a folder of its own, and file systems on loop devices to put one on. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
@@ -128,4 +128,11 @@ export function snapshotSpec(name: string, sourceVolumeId: string, more: Partial
 /** For assert.rejects: a CallError of this code whose message fits. */
 export function failure(code: string, message = /./): { code: string; message: RegExp } {
   return { code, message };
+}
+
+/** What is below the base path, without the empty folders that are always there. */
+export async function contents(base: string): Promise<string[]> {
+  const own = ['v', 's', '.switchboard', '.switchboard/v', '.switchboard/s', '.switchboard/p', '.switchboard/tmp'];
+  const all = (await readdir(base, { recursive: true })).filter((path) => !own.includes(path));
+  return all.sort();
 }

@@ -4,7 +4,7 @@ import { formatSize } from '../../core/sizes.ts';
 import type { CapacityRange } from '../../core/volume.ts';
 
 /** The size of a volume, in bytes, when the request leaves it open. */
-export const defaultVolumeBytes = 2 ** 30;
+const defaultVolumeBytes = 2 ** 30;
 
 /** Throws OUT_OF_RANGE when no size can fit the range. */
 export function requireRange(range: CapacityRange): void {

@@ -11,7 +11,7 @@ export type SnapshotDriver = (typeof snapshotDrivers)[number];
 const expectedPath = 'an absolute path';
 
 /** An absolute path without a slash at its end. */
-export const absolutePath = v.pipe(
+const absolutePath = v.pipe(
   v.string(expectedPath),
   v.regex(/^\/(?!.*\0)/s, expectedPath),
   v.transform((path) => (path === '/' ? path : path.replace(/\/+$/, '') || '/')),

@@ -86,5 +86,7 @@ async function ofVolume(
 
 async function snapshotIn(directory: Directory, folder: string): Promise<Snapshot | undefined> {
   const entry = await look(directory, 's', folder);
-  return entry.state === 'present' ? await snapshotOf(directory, folder, entry.record) : undefined;
+  return entry.state === 'present' && entry.kind === 'directory'
+    ? await snapshotOf(directory, folder, entry.record)
+    : undefined;
 }
