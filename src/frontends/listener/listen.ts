@@ -108,7 +108,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     }
   }
   const addresses = doors.map(({ address }) => address);
-  log.info('listening', { addresses });
+  log.verbose('listening', { addresses });
   return { addresses, stopAccepting, close };
 }
 
