@@ -50,6 +50,7 @@ async function start(settings: ServeSettings, shell: Shell, log: Logger): Promis
     // Since the process began.
     startupMs: Math.round(performance.now()),
   });
+  void server.driver.begin?.();
   if (configPath === undefined) shell.err(welcome(stateDirectory, server.addresses, shell.env));
   return server;
 }

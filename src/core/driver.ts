@@ -45,6 +45,8 @@ export interface Driver {
   readonly advertised?: AdvertisedCapabilities | undefined;
   /** Whether the driver itself works: throws FAILED_PRECONDITION when it is set up wrongly. Not whether its storage answers. */
   probe?(call: CallContext): Promise<void>;
+  /** Called when serving has begun: looks at what calls will need and logs what is wrong with it. Never rejects. */
+  begin?(): Promise<void>;
   /** Ends timers, children and connections. Calls in flight were finished or aborted before. */
   close(): Promise<void>;
 }

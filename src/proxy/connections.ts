@@ -8,7 +8,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CallContext } from '../core/call.ts';
-import { untilOver } from '../core/call.ts';
+import { detachedContext, untilOver } from '../core/call.ts';
 import { asCallError, CallError, errnoOf } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Operations } from '../core/operations.ts';
@@ -34,6 +34,8 @@ export interface Connections {
   use<T>(call: CallContext, name: string, work: (connection: Connection) => Promise<T>): Promise<T>;
   /** All connections there are files of, in the order of their names. Throws FAILED_PRECONDITION when the folder cannot be read. */
   names(): Promise<readonly string[]>;
+  /** Loads all connections, so that what is wrong with a file is logged now and not when its first volume is asked for. Never rejects. */
+  loadAll(): Promise<void>;
   /** The connections that were used since the start and still have a file or a driver. */
   status(): readonly ConnectionStatus[];
   /** Ends all operations and closes all drivers. Takes a bounded time and never rejects. */
@@ -88,8 +90,26 @@ export function createConnections(options: ConnectionsOptions): Connections {
     }
   }
 
+  async function names(): Promise<readonly string[]> {
+    const files = await listFolder(folder);
+    return files.flatMap((file) => connectionNameOf(file) ?? []).toSorted(compareNames);
+  }
+
   return {
     find,
+    names,
+    async loadAll() {
+      const found = await names().catch((error: unknown) => {
+        log.warn(asCallError(error).message);
+        return [];
+      });
+      // A file that cannot be used is logged where it is loaded.
+      for (const name of found)
+        await find(detachedContext(log), name).then(
+          (lease) => lease?.release(),
+          () => {},
+        );
+    },
     async use(call, name, work) {
       const lease = await find(call, name);
       if (!lease) {
@@ -109,10 +129,6 @@ export function createConnections(options: ConnectionsOptions): Connections {
       } finally {
         lease.release();
       }
-    },
-    async names() {
-      const files = await listFolder(folder);
-      return files.flatMap((file) => connectionNameOf(file) ?? []).toSorted(compareNames);
     },
     status: () =>
       [...slots]

@@ -65,6 +65,7 @@ export function createProxy(config: ProxyConfig, environment: ProxyEnvironment):
     advertised: { ...advertised, controller: advertised.controller ?? usualCapabilities(groups) },
     connections: () => connections.status(),
     explainNodeTopology: () => localNode.explainTopology(),
+    begin: () => connections.loadAll(),
     async probe() {
       await listFolder(options.configFolder);
     },

@@ -254,3 +254,16 @@ describe('starting', () => {
     assert.deepEqual([code, err], [70, 'internal error: of no one\n']);
   });
 });
+
+test('a connection file that cannot be used is told of at start, and the server serves the others', async (t) => {
+  const state = await folder(t);
+  await mkdir(join(state, 'connections'));
+  await writeFile(join(state, 'connections/bad.yaml'), 'driver: local-hostpat\n');
+  const server = serve(t, [], { SWITCHBOARD_STATE_DIR: state });
+  await server.logged('ready');
+  const place = join(state, 'connections/bad.yaml:1:9');
+  const line = await server.logged(
+    `the connection file cannot be used: ${place}: there is no driver "local-hostpat"; did you mean local-hostpath?; its calls fail until that is repaired`,
+  );
+  assert.equal(line.connection, 'bad');
+});
