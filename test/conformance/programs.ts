@@ -1,10 +1,10 @@
 /** The forms in which the program is delivered, up to date with the sources. */
 import { stat } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import type { Say } from '../../scripts/executable/tools.ts';
 import { buildExecutable } from '../../scripts/executable.ts';
 import { buildBundle, bundlePath } from '../../scripts/lib/build-bundle.ts';
+import { denoPath } from '../../scripts/lib/deno-path.ts';
 import { repository } from '../../scripts/lib/repository.ts';
 
 export type ProgramName = 'executable' | 'bundle on Node' | 'bundle on Deno';
@@ -31,10 +31,4 @@ async function freshExecutable(say: Say): Promise<string | undefined> {
   // The bundle's time is that of its last change.
   if (built !== undefined && built.mtimeMs >= bundle.mtimeMs) return path;
   return buildExecutable({ arch, say });
-}
-
-/** The npm package's own command is a script that starts this file and keeps signals from it. */
-function denoPath(): string {
-  const require = createRequire(import.meta.url);
-  return join(dirname(require.resolve(`@deno/linux-${process.arch}-glibc/package.json`)), 'deno');
 }

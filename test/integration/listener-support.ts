@@ -8,14 +8,14 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { denoPath } from '../../scripts/lib/deno-path.ts';
 import type { ServerOrder } from './listener-server.ts';
 
-const deno = fileURLToPath(new URL('../../node_modules/.bin/deno', import.meta.url));
 const program = fileURLToPath(new URL('./listener-server.ts', import.meta.url));
 
 export const runtimes = {
   node: [process.execPath],
-  deno: [deno, 'run', '-A', '--quiet'],
+  deno: [denoPath(), 'run', '-A', '--quiet'],
 } as const;
 export type Runtime = keyof typeof runtimes;
 export const runtimeNames = Object.keys(runtimes) as Runtime[];
