@@ -128,7 +128,7 @@ for (const operation of Object.keys(operations) as Operation[]) {
   });
 }
 
-test('a copy that outlives its dead owner reaches nothing', async (t) => {
+test('a copy that outlives its dead owner reaches nothing', { skip: quota !== 'none' }, async (t) => {
   const root = await makeFolder(t);
   const base = join(root, 'base');
   await prepare(t, base);

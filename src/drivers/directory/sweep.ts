@@ -24,7 +24,7 @@ export interface Sweeper {
 }
 
 /** How long a call waits for the leftovers of others to be removed, in milliseconds. */
-const patienceMs = 2_000;
+const patienceMs = 10_000;
 
 export function createSweeper(directory: Directory): Sweeper {
   const { log } = directory;
@@ -39,15 +39,20 @@ export function createSweeper(directory: Directory): Sweeper {
     }
   }
 
+  async function sweep(call: Call): Promise<void> {
+    const names = await leftovers(directory);
+    if (names.length === 0) return;
+    const before = going;
+    going ??= removeAll(names).finally(() => {
+      going = undefined;
+    });
+    await untilOver(call.signal, Promise.race([going, patience()]));
+    // What went on already did not know of everything that is there now.
+    if (before && !going) await sweep(call);
+  }
+
   return {
-    async sweep(call) {
-      const names = await leftovers(directory);
-      if (names.length === 0) return;
-      going ??= removeAll(names).finally(() => {
-        going = undefined;
-      });
-      await untilOver(call.signal, Promise.race([going, patience()]));
-    },
+    sweep,
     async close() {
       stopped.abort();
       await going;
