@@ -6,6 +6,7 @@
  * a folder that is swapped for a symbolic link meanwhile is never followed, and a mount point is never entered, since it cannot be moved.
  */
 import { randomBytes } from 'node:crypto';
+import type { Dirent } from 'node:fs';
 import * as fs from 'node:fs/promises';
 import { posix } from 'node:path';
 import { throwIfOver } from '../../core/call.ts';
@@ -26,11 +27,11 @@ export async function removeTree(path: string, shelter: string, signal: AbortSig
       continue;
     }
     const at = folder;
-    const names = await firstEntries(folder);
-    fruitless = names.length === 0 ? fruitless + 1 : 0;
+    const entries = await firstEntries(folder);
+    fruitless = entries.length === 0 ? fruitless + 1 : 0;
     if (fruitless > 3)
       throw new CallError('ABORTED', `${folder} is not empty, but shows no entries: somebody changes it`);
-    const found = await Promise.all(names.map((name) => removeEntry(shelter, at, name, fresh)));
+    const found = await Promise.all(entries.map((entry) => removeEntry(shelter, at, entry, fresh)));
     pending.push(...found.filter((path) => path !== undefined));
   }
 }
@@ -58,38 +59,43 @@ async function removeEmpty(folder: string): Promise<boolean> {
   }
 }
 
-async function firstEntries(folder: string): Promise<readonly string[]> {
-  const names: string[] = [];
+async function firstEntries(folder: string): Promise<readonly Dirent[]> {
+  const entries: Dirent[] = [];
   try {
     for await (const entry of await fs.opendir(folder, { bufferSize: batchSize })) {
-      names.push(entry.name);
-      if (names.length === batchSize) break;
+      entries.push(entry);
+      if (entries.length === batchSize) break;
     }
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT') throw explained(error, folder);
   }
-  return names;
+  return entries;
 }
 
 /** Removes what is not a folder. A folder is made ready to be emptied and its present path returned. */
 async function removeEntry(
   shelter: string,
   folder: string,
-  name: string,
+  entry: Dirent,
   fresh: () => string,
 ): Promise<string | undefined> {
-  const path = posix.join(folder, name);
-  try {
-    await fs.unlink(path);
-    return undefined;
-  } catch (error) {
-    const errno = errnoOf(error);
-    if (errno === 'ENOENT') return undefined;
-    // Linux says EISDIR for folders; POSIX, and some file systems, EPERM.
-    if (errno !== 'EISDIR' && !(errno === 'EPERM' && (await isFolder(path)))) throw explained(error, path);
-  }
+  const path = posix.join(folder, entry.name);
+  // Unlink is for files only: in some runtimes it would try to remove a folder, too.
+  if (!entry.isDirectory() && (await removeFile(path))) return undefined;
   const place = folder === shelter ? path : await moveUp(path, fresh());
   return place !== undefined && (await isFolder(place)) ? place : undefined;
+}
+
+/** False: it has become a folder meanwhile. */
+async function removeFile(path: string): Promise<boolean> {
+  try {
+    await fs.unlink(path);
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return true;
+    if (await isFolder(path)) return false;
+    throw explained(error, path);
+  }
+  return true;
 }
 
 /**
