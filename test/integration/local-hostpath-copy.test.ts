@@ -222,6 +222,10 @@ test('snapshots on another file system than the rest are refused with the reason
     failure('FAILED_PRECONDITION', /another file system/),
   );
   await assert.rejects(snapshots.get(call, 'v1-s1'), failure('NOT_FOUND'));
+  // One that was there before can be removed all the same.
+  await mkdir(join(point, 'v1-old/deep'), { recursive: true });
+  await snapshots.delete(call, 'v1-old');
+  await assert.rejects(stat(join(point, 'v1-old')), { code: 'ENOENT' });
   await rename(join(base, 's'), join(base, 's.old'));
   await mkdir(join(base, 's'));
   await snapshots.create(call, snapshotSpec('s1', 'v1'));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { contents, failure, makeBench, volumeSpec } from './local-hostpath-support.ts';
+import { contents, failure, makeBench, snapshotSpec, volumeSpec } from './local-hostpath-support.ts';
 
 const gib = 2 ** 30;
 
@@ -138,6 +138,34 @@ test('the condition of a volume tells what became of its directory', async (t) =
     7 * gib,
   );
   for (const name of ['fine', 'gone', 'file']) await volumes.delete(call, name);
+  assert.deepEqual(await contents(base), []);
+});
+
+test('a damaged record is reported, never guessed, and hides nothing else', async (t) => {
+  const { call, base, volumes, snapshots } = await makeBench(t);
+  for (const name of ['a', 'b']) {
+    await volumes.create(call, volumeSpec(name));
+    await snapshots.create(call, snapshotSpec(`s-${name}`, name));
+  }
+  const records = [join(base, '.switchboard/v/a.json'), join(base, '.switchboard/s/a-s-a.json')] as const;
+  for (const record of records) await writeFile(record, '{"format":1');
+  const listed = (await volumes.list?.(call, {}))?.entries.map(({ volume, condition }) => [
+    volume.id,
+    condition?.abnormal,
+  ]);
+  assert.deepEqual(listed, [
+    ['a', true],
+    ['b', false],
+  ]);
+  assert.equal((await snapshots.list(call, {}, {})).entries.length, 1);
+  await assert.rejects(volumes.create(call, volumeSpec('a')), failure('DATA_LOSS', /v\/a\.json/));
+  await assert.rejects(volumes.delete(call, 'a'), failure('DATA_LOSS'));
+  await assert.rejects(snapshots.get(call, 'a-s-a'), failure('DATA_LOSS'));
+  for (const record of records) await rm(record);
+  for (const name of ['a', 'b']) {
+    await volumes.delete(call, name);
+    await snapshots.delete(call, `${name}-s-${name}`);
+  }
   assert.deepEqual(await contents(base), []);
 });
 

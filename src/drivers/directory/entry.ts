@@ -122,12 +122,12 @@ export async function disappear(
   try {
     await withWork(directory, move, project);
   } catch (error) {
-    if (!isFull(error)) throw error;
+    if (!cannotMove(error)) throw error;
     await disappearInPlace(directory, call, area, id, project);
   }
 }
 
-/** On a file system so full that nothing can be moved. It is no longer all at once, but the same call again still completes it. */
+/** Where nothing can be moved, because the file system is full or is another one than the work folder's. It is no longer all at once, but the same call again still completes it. */
 async function disappearInPlace(
   { files, layout, quotas }: Directory,
   call: Call,
@@ -143,8 +143,9 @@ async function disappearInPlace(
   if (project !== undefined) await quotas.release(call, project);
 }
 
-function isFull(error: unknown): boolean {
-  return ['ENOSPC', 'EDQUOT'].includes(errnoOf(error) ?? '');
+function cannotMove(error: unknown): boolean {
+  const errno = errnoOf(error instanceof CallError ? error.cause : error);
+  return errno === 'ENOSPC' || errno === 'EDQUOT' || errno === 'EXDEV';
 }
 
 /** Forgets a record whose data is gone. */

@@ -2,6 +2,7 @@ import type { CallContext } from '../../core/call.ts';
 import type { SnapshotFilter, SnapshotOperations } from '../../core/driver.ts';
 import { CallError } from '../../core/errors.ts';
 import type { Page, PageRequest, Snapshot } from '../../core/volume.ts';
+import { inBatches } from '../common/in-batches.ts';
 import { pageOfIds } from '../common/paging.ts';
 import { looksShortened } from '../common/shorten-id.ts';
 import { createSnapshot } from './create-snapshot.ts';
@@ -58,7 +59,7 @@ async function listSnapshots(
   const found = await candidates(directory, filter);
   const wanted = filter.sourceVolumeId === undefined ? found : await ofVolume(directory, found, filter.sourceVolumeId);
   const page = pageOfIds(wanted, request);
-  const snapshots = await Promise.all(page.ids.map((folder) => snapshotIn(directory, folder)));
+  const snapshots = await inBatches(page.ids, (folder) => soundSnapshotIn(directory, folder));
   const entries = snapshots.filter((snapshot) => snapshot !== undefined);
   return page.nextToken === undefined ? { entries } : { entries, nextToken: page.nextToken };
 }
@@ -80,8 +81,19 @@ async function ofVolume(
   folders: readonly string[],
   volumeId: string,
 ): Promise<readonly string[]> {
-  const snapshots = await Promise.all(folders.map((folder) => snapshotIn(directory, folder)));
+  const snapshots = await inBatches(folders, (folder) => soundSnapshotIn(directory, folder));
   return folders.filter((_, index) => snapshots[index]?.sourceVolumeId === volumeId);
+}
+
+/** One record that cannot be read must not hide all snapshots. */
+async function soundSnapshotIn(directory: Directory, folder: string): Promise<Snapshot | undefined> {
+  try {
+    return await snapshotIn(directory, folder);
+  } catch (error) {
+    if (!(error instanceof CallError && error.code === 'DATA_LOSS')) throw error;
+    directory.log.warn('a snapshot is left out of the list', { error });
+    return undefined;
+  }
 }
 
 async function snapshotIn(directory: Directory, folder: string): Promise<Snapshot | undefined> {

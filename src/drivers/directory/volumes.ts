@@ -3,6 +3,7 @@ import type { Validation, ValidationQuery, VolumeOperations } from '../../core/d
 import { CallError } from '../../core/errors.ts';
 import type { Page, PageRequest, VolumeStatus } from '../../core/volume.ts';
 import { refusal } from '../common/capability-check.ts';
+import { inBatches } from '../common/in-batches.ts';
 import { pageOfIds } from '../common/paging.ts';
 import { sameParameters } from '../common/parameters.ts';
 import { volumeId } from '../common/volume-id.ts';
@@ -11,7 +12,7 @@ import type { Directory } from './directory.ts';
 import { disappear, look, settle } from './entry.ts';
 import { idsOfRecords, isId } from './layout.ts';
 import type { Sweeper } from './sweep.ts';
-import { statusOf } from './volume-answer.ts';
+import { statusOf, volumeOf } from './volume-answer.ts';
 
 /** The volume operations of a directory driver. */
 export function directoryVolumes(directory: Directory, sweeper: Sweeper): VolumeOperations {
@@ -71,7 +72,7 @@ function strangeContext(directory: Directory, id: string, context: ValidationQue
 
 async function listVolumes(directory: Directory, request: PageRequest): Promise<Page<VolumeStatus>> {
   const page = pageOfIds(await volumeIds(directory), request);
-  const statuses = await Promise.all(page.ids.map((id) => statusById(directory, id)));
+  const statuses = await inBatches(page.ids, (id) => statusOrDamage(directory, id));
   const entries = statuses.filter((status) => status !== undefined);
   return page.nextToken === undefined ? { entries } : { entries, nextToken: page.nextToken };
 }
@@ -86,6 +87,16 @@ async function volumeIds({ files, layout }: Directory): Promise<readonly string[
 
 async function statusById(directory: Directory, id: string): Promise<VolumeStatus | undefined> {
   return isId('v', id) ? statusOf(directory, id, await look(directory, 'v', id)) : undefined;
+}
+
+/** One record that cannot be read must not hide all volumes. */
+async function statusOrDamage(directory: Directory, id: string): Promise<VolumeStatus | undefined> {
+  try {
+    return await statusById(directory, id);
+  } catch (error) {
+    if (!(error instanceof CallError && error.code === 'DATA_LOSS')) throw error;
+    return { volume: volumeOf(directory, id, undefined), condition: { abnormal: true, message: error.message } };
+  }
 }
 
 function notFound(id: string): CallError {
