@@ -20,8 +20,11 @@ export async function copyTree(directory: Directory, call: Call, from: string, t
   const args = ['-a', '--preserve=xattr', '--reflink=auto', '--sparse=auto', '-T', '--', `${source}/.`, target];
   const copied = await run(call, { program: 'cp', args, timeoutMs: copyLimitMs, accept: [0, 1] });
   if (copied.code !== 0) {
+    if ((await files.kindOf(from)) !== 'directory') {
+      throw new CallError('NOT_FOUND', `${from} was removed while it was copied`);
+    }
     const gone = onlyVanished(copied);
-    if (gone === undefined || (await files.kindOf(from)) !== 'directory') throw copyFailure(copied);
+    if (gone === undefined) throw copyFailure(copied);
     call.log.warn('files disappeared while their volume was copied', { files: gone, from });
   }
   await run(call, { program: 'sync', args: ['-f', target], timeoutMs: copyLimitMs });

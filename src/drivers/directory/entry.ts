@@ -37,8 +37,12 @@ export interface Present<A extends Area> {
 /** What is there under an id, without changing anything. */
 export async function look<A extends Area>(directory: Directory, area: A, id: string): Promise<Entry<A>> {
   const { files, layout } = directory;
-  const [kind, record] = await Promise.all([files.kindOf(layout.data(area, id)), readRecord(files, layout, area, id)]);
-  if (kind) return { state: 'present', record, kind };
+  const record = await readRecord(files, layout, area, id);
+  const kind = await files.kindOf(layout.data(area, id));
+  if (kind) {
+    // Without a record it was made by democratic-csi, unless another process has just finished it.
+    return { state: 'present', record: record ?? (await readRecord(files, layout, area, id)), kind };
+  }
   if (!record) return { state: 'absent' };
   const data = await unfinishedData(directory, area, id, record.work);
   if (data !== undefined) return { state: 'unfinished', record, data };

@@ -19,7 +19,12 @@ export function volumeOf(directory: Directory, id: string, record: VolumeRecord 
 /** A volume with its condition; undefined when there is none, or not yet. */
 export function statusOf(directory: Directory, id: string, entry: Entry<'v'>): VolumeStatus | undefined {
   if (entry.state === 'absent' || entry.state === 'unfinished') return undefined;
-  return { volume: volumeOf(directory, id, entry.record), condition: conditionOf(directory, id, entry) };
+  const { record } = entry;
+  return {
+    volume: volumeOf(directory, id, record),
+    condition: conditionOf(directory, id, entry),
+    ...(record?.parameters && { parameters: record.parameters }),
+  };
 }
 
 function conditionOf(
