@@ -10,6 +10,7 @@
  */
 import type { CallContext } from './call.ts';
 import type { AdvertisedCapabilities, NodeCapability } from './capability-names.ts';
+import type { Catalog } from './catalog.ts';
 import type {
   Capacity,
   CapacityRange,
@@ -41,6 +42,8 @@ export interface Driver {
   readonly node?: NodeOperations;
   /** Free space for volumes like these: GET_CAPACITY. */
   readonly capacity?: (call: CallContext, query: CapacityQuery) => Promise<Capacity>;
+  /** Volumes by name, where a driver is made of several. For others core/find-volumes.ts makes one. */
+  readonly catalog?: Catalog | undefined;
   /** Capability lists that the configuration sets in place of the ones that follow from the groups. */
   readonly advertised?: AdvertisedCapabilities | undefined;
   /** Whether the driver itself works: throws FAILED_PRECONDITION when it is set up wrongly. Not whether its storage answers. */

@@ -89,6 +89,8 @@ export interface VolumeStatus {
   readonly volume: Volume;
   readonly condition?: Condition | undefined;
   readonly publishedNodeIds?: readonly string[] | undefined;
+  /** The parameters of the request that made it; undefined where the back end does not remember them. */
+  readonly parameters?: Parameters | undefined;
 }
 
 /** What CreateSnapshot asks for. */

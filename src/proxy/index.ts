@@ -10,6 +10,7 @@ import type { ControllerCapability } from '../core/capability-names.ts';
 import type { Driver } from '../core/driver.ts';
 import { createOperations } from '../core/operations.ts';
 import { proxyCapacity } from './capacity.ts';
+import { proxyCatalog } from './catalog.ts';
 import type { ProxyConfig } from './config.ts';
 import { required } from './connection-error.ts';
 import { connectionMaker } from './connection-maker.ts';
@@ -57,6 +58,7 @@ export function createProxy(config: ProxyConfig, environment: ProxyEnvironment):
     expansion: proxyExpansion(connections),
     publication: proxyPublication(options, connections),
     capacity: (call, query) => proxyCapacity(options, connections, call, query),
+    catalog: proxyCatalog(options, connections),
     node: joining({ ...bare, node }, nodeOperations).node ?? node,
   } satisfies Driver;
   const advertised = advertisedFrom(config);

@@ -11,8 +11,12 @@ export function outwardVolume(connection: string, { source, ...volume }: Volume)
 }
 
 /** Without the nodes it is published on: those are known by ids that only the connection's storage uses. */
-export function outwardStatus(connection: string, { volume, condition }: VolumeStatus): VolumeStatus {
-  return { volume: outwardVolume(connection, volume), ...(condition && { condition }) };
+export function outwardStatus(connection: string, { volume, condition, parameters }: VolumeStatus): VolumeStatus {
+  return {
+    volume: outwardVolume(connection, volume),
+    ...(condition && { condition }),
+    ...(parameters && { parameters }),
+  };
 }
 
 export function outwardSnapshot(connection: string, snapshot: Snapshot): Snapshot {
