@@ -42,7 +42,11 @@ const graceMs = 10_000;
 /** Resolves when clients can connect. Rejects with CallError when a setting cannot work or an address cannot be listened on. */
 export async function startServer({ config, settings, env, log }: ServerOptions): Promise<RunningServer> {
   const metrics = createMetrics(settings.csiName);
-  const run = createRunner({ env, onCommand: ({ program }) => metrics.commandStarted(program) });
+  const run = createRunner({
+    env,
+    onCommand: ({ program, outcome, milliseconds }) =>
+      metrics.backendAnswered({ backend: 'exec', request: program, outcome, seconds: milliseconds / 1000 }),
+  });
   const { csiName, nodeName } = settings;
   const driver = await openDriver(config, { csiName, nodeName, env, run, log });
   const pipeline = createPipeline({ log, metrics });

@@ -33,8 +33,8 @@ export interface ActiveOperation {
   readonly requestId: string;
   readonly startedAt: number;
   readonly waitingFor: string | undefined;
-  /** Callers that wait for the answer now. */
-  readonly callers: number;
+  /** Request ids of the calls that wait for the answer now. None: nobody waits, and the work goes on for the retry. */
+  readonly callers: readonly string[];
 }
 
 export interface Operations {
@@ -50,7 +50,7 @@ interface Running {
   readonly startedAt: number;
   readonly activity: Activity;
   readonly controller: AbortController;
-  callers: number;
+  readonly callers: CallContext[];
   /** A caller left because of a deadline: his retry will want the result. */
   kept: boolean;
   result: Promise<unknown>;
@@ -72,7 +72,7 @@ export function createOperations(now: () => number = Date.now): Operations {
       startedAt: now(),
       activity,
       controller,
-      callers: 0,
+      callers: [],
       kept: false,
       result: Promise.resolve(),
     };
@@ -99,11 +99,11 @@ export function createOperations(now: () => number = Date.now): Operations {
       }
       if (existing) call.log.verbose('joined an equal call in flight', { operation: existing.requestId });
       const operation = existing ?? start(call, request, work);
-      operation.callers++;
+      operation.callers.push(call);
       try {
         return await untilOver(call.signal, operation.result as Promise<T>);
       } finally {
-        operation.callers--;
+        operation.callers.splice(operation.callers.indexOf(call), 1);
         if (call.signal.aborted) leave(operation, reasonOf(call.signal));
       }
     },
@@ -113,7 +113,7 @@ export function createOperations(now: () => number = Date.now): Operations {
         requestId: one.requestId,
         startedAt: one.startedAt,
         waitingFor: one.activity.current(),
-        callers: one.callers,
+        callers: one.callers.map((call) => call.requestId),
       })),
     async stop() {
       const reason = new CallError('UNAVAILABLE', 'the plugin is stopping; the same call again will complete this');
@@ -129,7 +129,7 @@ export function createOperations(now: () => number = Date.now): Operations {
 /** A caller is gone: ends the work if nobody else is waiting and nobody is expected back. */
 function leave(operation: Running, reason: CallError): void {
   if (reason.code === 'DEADLINE_EXCEEDED') operation.kept = true;
-  if (operation.callers === 0 && !operation.kept) operation.controller.abort(reason);
+  if (operation.callers.length === 0 && !operation.kept) operation.controller.abort(reason);
 }
 
 function conflict(wanted: readonly Claim[], held: readonly Claim[]): string | undefined {

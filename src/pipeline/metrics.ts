@@ -1,46 +1,42 @@
-/** Counters of what the process does, in the ecosystem's names and units (seconds, `_total`); read out by whoever exposes them. */
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+/**
+ * Counters of what the process does, in the ecosystem's names and units (seconds, `_total`); read out by whoever exposes them. Import it only
+ * then: the library takes time to load.
+ */
+import { Gauge, Histogram, Registry } from 'prom-client';
+import type { Meter } from './meter.ts';
 
-export interface CallOutcome {
-  readonly method: string;
-  /** gRPC status code name. */
-  readonly code: string;
-  readonly connection: string;
-  readonly driver: string;
-  readonly seconds: number;
-}
-
-export interface Metrics {
+export interface Metrics extends Meter {
   readonly registry: Registry;
-  callStarted(method: string): void;
-  callEnded(outcome: CallOutcome): void;
-  /** A program of the host was started. */
-  commandStarted(program: string): void;
 }
 
 /** Upper bounds in seconds, as kubernetes-csi's `csi_plugin_operations_seconds` has them. */
 const buckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
 
+/** Most programs are done in milliseconds; the slow ones are those that are looked for. */
+const backendBuckets = [0.005, 0.025, 0.1, 0.5, 1, 5, 15, 30, 60, 300, 900];
+
+/** `driverName`: the plugin's name, `--csi-name`. */
 export function createMetrics(driverName: string): Metrics {
   const registry = new Registry();
   const registers = [registry];
   const duration = new Histogram({
     name: 'csi_plugin_operations_seconds',
-    help: 'Duration of CSI calls by outcome.',
+    help: 'Duration of calls by outcome.',
     labelNames: ['driver_name', 'method_name', 'grpc_status_code', 'connection', 'driver'],
     buckets,
     registers,
   });
   const inFlight = new Gauge({
     name: 'switchboard_calls_in_flight',
-    help: 'CSI calls being answered now.',
+    help: 'Calls being answered now.',
     labelNames: ['method_name'],
     registers,
   });
-  const commands = new Counter({
-    name: 'switchboard_host_commands_total',
-    help: 'Programs of the host that were started.',
-    labelNames: ['program'],
+  const backend = new Histogram({
+    name: 'switchboard_backend_request_duration_seconds',
+    help: 'Duration of what was asked of storage and host by outcome. Backend "exec": programs of the host.',
+    labelNames: ['backend', 'request', 'outcome'],
+    buckets: backendBuckets,
     registers,
   });
   return {
@@ -53,6 +49,6 @@ export function createMetrics(driverName: string): Metrics {
         seconds,
       );
     },
-    commandStarted: (program) => commands.inc({ program }),
+    backendAnswered: ({ seconds, ...labels }) => backend.observe(labels, seconds),
   };
 }

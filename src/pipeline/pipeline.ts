@@ -4,7 +4,7 @@ import { type Activity, createActivity } from '../core/activity.ts';
 import type { CallContext, Secrets } from '../core/call.ts';
 import { asCallError, CallError, type StatusCode } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
-import type { Metrics } from './metrics.ts';
+import type { Meter } from './meter.ts';
 
 export interface IncomingCall {
   /** The method's name without its service, such as `CreateVolume`. */
@@ -31,6 +31,22 @@ export interface CallInFlight {
   readonly startedAt: number;
   readonly summary: Readonly<Record<string, unknown>>;
   readonly waitingFor: string | undefined;
+  /** Where it was routed to, as soon as that is known. */
+  readonly connection: string | undefined;
+  readonly driver: string | undefined;
+}
+
+/** A call that ended with an error. */
+export interface FailedCall {
+  readonly method: string;
+  readonly requestId: string;
+  readonly endedAt: number;
+  readonly seconds: number;
+  readonly summary: Readonly<Record<string, unknown>>;
+  readonly code: StatusCode;
+  readonly message: string;
+  readonly connection: string | undefined;
+  readonly driver: string | undefined;
 }
 
 export interface Pipeline {
@@ -43,10 +59,12 @@ export interface Pipeline {
 
 export interface PipelineOptions {
   readonly log: Logger;
-  readonly metrics: Metrics;
+  readonly metrics: Meter;
+  /** Told of every call that fails. */
+  readonly onFailure?: ((failed: FailedCall) => void) | undefined;
 }
 
-export function createPipeline({ log, metrics }: PipelineOptions): Pipeline {
+export function createPipeline({ log, metrics, onFailure }: PipelineOptions): Pipeline {
   const calls = new Set<OpenCall>();
   let whenIdle: (() => void)[] = [];
 
@@ -78,6 +96,7 @@ export function createPipeline({ log, metrics }: PipelineOptions): Pipeline {
     const code = failure?.code ?? 'OK';
     const { connection = '', driver = '' } = labels;
     metrics.callEnded({ method: incoming.method, code, connection, driver, seconds });
+    if (failure) onFailure?.(failedCall(open, failure, seconds));
     const level = failure ? failureLevel(failure.code) : incoming.routine ? 'debug' : 'info';
     if (!context.log.enabled(level)) return;
     const details = context.log.enabled('verbose') ? { request: incoming.details() } : {};
@@ -100,6 +119,8 @@ export function createPipeline({ log, metrics }: PipelineOptions): Pipeline {
         startedAt: open.startedAt,
         summary: open.incoming.summary,
         waitingFor: open.activity.current(),
+        connection: open.labels.connection,
+        driver: open.labels.driver,
       })),
     idle: () => (calls.size === 0 ? Promise.resolve() : new Promise((resolve) => whenIdle.push(resolve))),
   };
@@ -138,6 +159,20 @@ function openCall(incoming: IncomingCall, log: Logger): OpenCall {
     activity,
     labels,
     close: limited.release,
+  };
+}
+
+function failedCall({ incoming, context, labels }: OpenCall, failure: CallError, seconds: number): FailedCall {
+  return {
+    method: incoming.method,
+    requestId: context.requestId,
+    endedAt: Date.now(),
+    seconds,
+    summary: incoming.summary,
+    code: failure.code,
+    message: failure.message,
+    connection: labels.connection,
+    driver: labels.driver,
   };
 }
 
