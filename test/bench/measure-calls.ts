@@ -33,7 +33,7 @@ export interface CallOptions {
   readonly onProgress: (text: string) => void;
 }
 
-export const concurrencies = [1, 32] as const;
+const concurrencies = [1, 32] as const;
 
 /** Calls until the compiler of a JavaScript plugin has settled. */
 const warmUpCalls = 2000;
