@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import * as v from 'valibot';
+import { parseConfig } from '../../src/config/load.ts';
 import { isId, layoutOf } from '../../src/drivers/directory/layout.ts';
 import { lifeOf, thisOwner } from '../../src/drivers/directory/owner.ts';
 import { folderOf, formatSnapshotId, repositoryOf, snapshotFolder } from '../../src/drivers/directory/snapshot-id.ts';
@@ -118,4 +120,14 @@ test('every driver in the table accepts its own example', () => {
     assert.equal(driverType(type.name), type);
   }
   assert.equal(driverType('constructor'), undefined);
+});
+
+test('the example of a connection is understood to the last key', async () => {
+  const text = await readFile(new URL('../../examples/connections/local-hostpath.yaml', import.meta.url), 'utf8');
+  const every = text.replace(/^#(?=\w+: )/gm, '');
+  assert.notEqual(every, text);
+  const loaded = parseConfig(every, 'local-hostpath.yaml', () => localHostpath.schema, { env: {} });
+  assert.deepEqual(loaded.warnings, []);
+  assert.equal(loaded.value['local-hostpath'].dirPermissionsMode, 0o777);
+  assert.equal(loaded.value.instance_id, 'disk1');
 });
