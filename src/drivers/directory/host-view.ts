@@ -20,20 +20,23 @@ export function createHostView(base: string, candidates: readonly string[], run:
 
   async function find(call: Call, proof: string): Promise<string> {
     const places = [...new Set(candidates)];
+    let why: CallError | undefined;
     for (const place of places) {
-      const path = moved(proof, base, place);
-      const { code } = await run(call, {
-        program: 'stat',
-        args: ['-c', '%F', '--', path],
-        timeoutMs: limitMs,
-        accept: [0, 1],
-      });
-      if (code === 0) return place;
+      try {
+        if (await isSeen(call, moved(proof, base, place))) return place;
+      } catch (error) {
+        // A path that the host has no way to may still be there under its other name.
+        if (!(error instanceof CallError && error.code === 'FAILED_PRECONDITION')) throw error;
+        why ??= error;
+      }
     }
-    throw new CallError(
-      'FAILED_PRECONDITION',
-      `the host's programs do not see what this process sees at ${base} (looked at ${places.join(' and ')} there)`,
-    );
+    const message = `the host's programs do not see what this process sees at ${base} (looked at ${places.join(' and ')} there)`;
+    throw why ?? new CallError('FAILED_PRECONDITION', message);
+  }
+
+  async function isSeen(call: Call, path: string): Promise<boolean> {
+    const args = ['-c', '%F', '--', path];
+    return (await run(call, { program: 'stat', args, timeoutMs: limitMs, accept: [0, 1] })).code === 0;
   }
 
   return {
