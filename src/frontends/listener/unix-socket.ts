@@ -1,6 +1,7 @@
 /** The unix socket's file: made with its mode from the first moment, never in place of anything but a dead socket, removed only while it is ours. */
 import { once } from 'node:events';
-import { chmod, lstat, mkdir, unlink } from 'node:fs/promises';
+import { lstatSync, unlinkSync } from 'node:fs';
+import { chmod, mkdir } from 'node:fs/promises';
 import { connect, type Server } from 'node:net';
 import { dirname } from 'node:path';
 import { CallError, errnoOf } from '../../core/errors.ts';
@@ -24,17 +25,21 @@ export async function openUnixSocket(server: Server, options: UnixSocketOptions)
   const { path, log } = options;
   const made = await mkdir(dirname(path), { recursive: true, mode: 0o755 });
   if (made !== undefined) log.verbose(`made the directory ${made} for the socket`, { socket: path });
-  await removeDeadSocket(path, log);
-  await bind(server, path, options.mode);
-  const ours = await identify(path);
-  if (!ours) throw new CallError('FAILED_PRECONDITION', `${path} was removed by somebody while it was opened`);
+  const dead = await findDeadSocket(path);
+  const ours = await bind(server, options, dead);
+  if (dead) log.verbose(`replaced the dead socket ${path}`);
   // A default ACL on the directory takes the place of the umask.
   if (ours.permissions !== (options.mode & 0o777)) await chmod(path, options.mode & 0o777);
   return () => closeUnixSocket(server, path, ours, log);
 }
 
-/** The umask is the process's, but `listen` binds before it returns, so no other code of ours runs meanwhile. */
-async function bind(server: Server, path: string, mode: number): Promise<void> {
+/**
+ * Between the last look at a dead socket and the new one in its place nothing is awaited: another process that starts at the same moment has
+ * microseconds to come between, and code of our own no time at all. For the same reason the umask, which is the whole process's, may be changed:
+ * `listen` binds before it returns.
+ */
+async function bind(server: Server, { path, mode }: UnixSocketOptions, dead: Identity | undefined): Promise<Identity> {
+  if (dead) unlinkIfStill(path, dead);
   const listening = once(server, 'listening');
   const previous = process.umask(0o777 & ~mode);
   try {
@@ -42,21 +47,49 @@ async function bind(server: Server, path: string, mode: number): Promise<void> {
   } finally {
     process.umask(previous);
   }
-  await listening;
+  const ours = identify(path);
+  try {
+    await listening;
+  } catch (error) {
+    throw errnoOf(error) === 'EADDRINUSE' ? justTaken(path) : error;
+  }
+  if (!ours) throw justTaken(path);
+  return ours;
+}
+
+function unlinkIfStill(path: string, dead: Identity): void {
+  const found = identify(path);
+  if (!found) return;
+  // Inode numbers are used again at once on some file systems; the time tells.
+  if (!isSame(found, dead) || found.changed !== dead.changed) throw justTaken(path);
+  unlinkSync(path);
+}
+
+function justTaken(path: string): CallError {
+  return new CallError('FAILED_PRECONDITION', `${path} is already in use: another process has just taken it`);
 }
 
 /** Closing a server removes what is at its path, whatever that is. So a server whose file is not its own any more is not closed, only left idle. */
 async function closeUnixSocket(server: Server, path: string, ours: Identity, log: Logger): Promise<void> {
-  const found = await identify(path).catch(() => undefined);
-  if (found && !isSame(found, ours)) {
+  if (isForeign(path, ours)) {
     log.warn(`${path} is not the file that was made here any more: it is left alone`, { socket: path });
     server.unref();
   } else server.close();
 }
 
-async function removeDeadSocket(path: string, log: Logger): Promise<void> {
-  const found = await identify(path);
-  if (!found) return;
+function isForeign(path: string, ours: Identity): boolean {
+  try {
+    const found = identify(path);
+    return found !== undefined && !isSame(found, ours);
+  } catch {
+    return true;
+  }
+}
+
+/** The socket at the path that nobody answers on; undefined when nothing is there. Throws FAILED_PRECONDITION for anything else. */
+async function findDeadSocket(path: string): Promise<Identity | undefined> {
+  const found = identify(path);
+  if (!found) return undefined;
   if (found.kind !== 'socket') {
     throw new CallError(
       'FAILED_PRECONDITION',
@@ -66,13 +99,7 @@ async function removeDeadSocket(path: string, log: Logger): Promise<void> {
   if (await isAnswered(path)) {
     throw new CallError('FAILED_PRECONDITION', `${path} is already in use: another process answers on it`);
   }
-  const again = await identify(path);
-  if (!again) return;
-  if (!isSame(again, found)) {
-    throw new CallError('FAILED_PRECONDITION', `${path} is already in use: another process has just taken it`);
-  }
-  await unlink(path);
-  log.verbose(`removed the dead socket ${path}`);
+  return found;
 }
 
 /** Whether a process listens on the socket. Throws what the kernel says when that cannot be told. */
@@ -96,26 +123,33 @@ async function isAnswered(path: string): Promise<boolean> {
 interface Identity {
   readonly device: bigint;
   readonly inode: bigint;
+  /** Nanoseconds. */
+  readonly changed: bigint;
   readonly kind: string;
   readonly permissions: number;
 }
 
-/** What is at the path, links not followed. A bound socket keeps its inode number from being used again. */
-async function identify(path: string): Promise<Identity | undefined> {
-  try {
-    const found = await lstat(path, { bigint: true });
-    const kind = found.isSocket()
-      ? 'socket'
-      : found.isSymbolicLink()
-        ? 'symbolic link'
-        : found.isDirectory()
-          ? 'directory'
-          : 'file';
-    return { device: found.dev, inode: found.ino, kind, permissions: Number(found.mode & 0o777n) };
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return undefined;
-    throw error;
-  }
+/**
+ * What is at the path, links not followed. A bound socket keeps its inode number from being used again. Blocking on purpose: it is asked only at
+ * start and stop, where nothing may come between the answer and what is done about it.
+ */
+function identify(path: string): Identity | undefined {
+  const found = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  if (!found) return undefined;
+  const kind = found.isSocket()
+    ? 'socket'
+    : found.isSymbolicLink()
+      ? 'symbolic link'
+      : found.isDirectory()
+        ? 'directory'
+        : 'file';
+  return {
+    device: found.dev,
+    inode: found.ino,
+    changed: found.ctimeNs,
+    kind,
+    permissions: Number(found.mode & 0o777n),
+  };
 }
 
 function isSame(a: Identity, b: Identity): boolean {
