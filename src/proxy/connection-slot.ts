@@ -27,6 +27,8 @@ export interface SlotStatus {
 export interface Slot {
   /** The connection as its file is now; undefined when there is none. Throws FAILED_PRECONDITION for a file that was never good. */
   acquire(): Promise<{ readonly connection: Connection; release(): void } | undefined>;
+  /** Brings the status up to date with the file, without keeping a driver that nobody uses. Never rejects. */
+  look(): Promise<void>;
   readonly operations: Operations;
   status(): SlotStatus;
   /** True when nothing is lost by dropping this slot. */
@@ -164,8 +166,17 @@ export function createSlot(options: SlotOptions): Slot {
     }
   }
 
+  async function look(): Promise<void> {
+    const isIdle = seen && !present && !problem;
+    if (closed || (isIdle && (await isUnchanged(file, seen)))) return;
+    const before = present;
+    await refresh();
+    if (present && present !== before && present.shared.users() === 0) evictLater();
+  }
+
   return {
     acquire,
+    look,
     operations,
     status() {
       const state = problem ? 'broken' : present ? 'ok' : seen ? 'idle' : 'absent';
@@ -185,4 +196,9 @@ export function createSlot(options: SlotOptions): Slot {
       await Promise.all([...open].map((one) => one.close()));
     },
   };
+}
+
+async function isUnchanged(file: string, seen: FileVersion | undefined): Promise<boolean> {
+  const look = await lookAtFile(file, seen).catch(asCallError);
+  return !(look instanceof CallError) && look.state === 'same';
 }

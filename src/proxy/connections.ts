@@ -36,7 +36,9 @@ export interface Connections {
   names(): Promise<readonly string[]>;
   /** Loads all connections, so that what is wrong with a file is logged now and not when its first volume is asked for. Never rejects. */
   loadAll(): Promise<void>;
-  /** The connections that were used since the start and still have a file or a driver. */
+  /** Looks at all files without using them, so that {@link status} is up to date. Never rejects. */
+  look(): Promise<void>;
+  /** The connections that were used or looked at since the start and still have a file or a driver. */
   status(): readonly ConnectionStatus[];
   /** Ends all operations and closes all drivers. Takes a bounded time and never rejects. */
   close(): Promise<void>;
@@ -80,14 +82,18 @@ export function createConnections(options: ConnectionsOptions): Connections {
         acquiring.then((late) => late?.release()).catch(() => {});
         throw error;
       });
-      // Names come from outside: those without a file must not pile up.
-      if (!lease && slots.get(name) === slot && slot.forgettable()) slots.delete(name);
+      if (!lease) forget(name, slot);
       if (lease) call.label('connection', name);
       if (lease) call.label('driver', lease.connection.driver.name);
       return lease;
     } catch (error) {
       throw namingConnection(name, error);
     }
+  }
+
+  /** Names come from outside: those without a file must not pile up. */
+  function forget(name: string, slot: Slot): void {
+    if (slots.get(name) === slot && slot.forgettable()) slots.delete(name);
   }
 
   async function names(): Promise<readonly string[]> {
@@ -129,6 +135,17 @@ export function createConnections(options: ConnectionsOptions): Connections {
       } finally {
         lease.release();
       }
+    },
+    async look() {
+      const found = await names().catch(() => []);
+      const all = new Set([...slots.keys(), ...found]);
+      await Promise.all(
+        [...all].map(async (name) => {
+          const slot = slotOf(name);
+          await slot.look();
+          forget(name, slot);
+        }),
+      );
     },
     status: () =>
       [...slots]

@@ -8,7 +8,7 @@ import { advertisedFrom } from '../config/common.ts';
 import { controllerCapabilities } from '../core/capabilities.ts';
 import type { ControllerCapability } from '../core/capability-names.ts';
 import type { Driver } from '../core/driver.ts';
-import { createOperations } from '../core/operations.ts';
+import { type ActiveOperation, createOperations } from '../core/operations.ts';
 import { proxyCapacity } from './capacity.ts';
 import { proxyCatalog } from './catalog.ts';
 import type { ProxyConfig } from './config.ts';
@@ -27,8 +27,12 @@ import { proxyVolumes } from './volumes.ts';
 import { within } from './within.ts';
 
 export interface ProxyDriver extends Driver {
-  /** The connections in use, for metrics and status pages. */
+  /** The connections as they were when they were last used or looked at. */
   connections(): readonly ConnectionStatus[];
+  /** Looks at the files of all connections. Never rejects; takes as long as the folder's file system does. */
+  lookAtConnections(): Promise<void>;
+  /** Operations on this node in flight. Those of the controller are with their connections. */
+  operations(): readonly ActiveOperation[];
   /** This node's topology and which rule produced what. Throws FAILED_PRECONDITION for rules that cannot work. */
   explainNodeTopology(): Promise<NodeTopologyExplanation>;
 }
@@ -66,6 +70,8 @@ export function createProxy(config: ProxyConfig, environment: ProxyEnvironment):
     ...groups,
     advertised: { ...advertised, controller: advertised.controller ?? usualCapabilities(groups) },
     connections: () => connections.status(),
+    lookAtConnections: () => connections.look(),
+    operations: () => nodeOperations.active(),
     explainNodeTopology: () => localNode.explainTopology(),
     begin: () => connections.loadAll(),
     async probe() {
