@@ -49,6 +49,8 @@ try {
   const descriptors = spawnSync('ls', ['-l', '/proc/self/fd'], { encoding: 'utf8' }).stdout;
   const variables = Object.keys(process.env).filter((name) => name.startsWith('LISTEN_'));
   say({ addresses: listener.addresses, variables, childHasSocket: / (?:[3-9]|\d\d+) -> socket:/.test(descriptors) });
+  // The test is gone.
+  process.stdin.on('end', () => process.exit());
   process.stdin.on('data', async () => {
     await listener.stopAccepting();
     say({ stopped: true });
