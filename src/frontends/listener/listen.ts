@@ -6,7 +6,7 @@ import type { Logger } from '../../core/logger.ts';
 import type { Endpoint, InheritedEndpoint } from './endpoints.ts';
 import { type InheritedSocket, openInherited, takeInheritedSockets } from './inherited.ts';
 import { createReception } from './reception.ts';
-import { isLoopback, openTcp, type PlaintextPolicy, refuseOpenPlaintext } from './tcp.ts';
+import { isLoopback, openTcp, type PlaintextPolicy, type PlaintextWords, refuseOpenPlaintext } from './tcp.ts';
 import { createTlsFront } from './tls.ts';
 import type { TlsFiles } from './tls-files.ts';
 import { openUnixSocket } from './unix-socket.ts';
@@ -19,6 +19,8 @@ export interface ListenOptions {
   readonly tls?: TlsFiles | undefined;
   /** Lets plaintext TCP be reached from other hosts. Default: false. */
   readonly allowInsecureTcp?: boolean | undefined;
+  /** How that is refused or warned of. Default: as for a door that takes commands. */
+  readonly plaintextWords?: PlaintextWords | undefined;
   readonly log: Logger;
   /** Gets a connection whose client speaks HTTP/2, from the preface on. */
   readonly onHttp2: (stream: Duplex) => void;
@@ -48,7 +50,12 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   if (endpoints.length === 0) throw new CallError('INVALID_ARGUMENT', 'there is no endpoint to listen on');
   const reception = createReception({ log, firstBytesLimitMs, onHttp2: options.onHttp2, onHttp1: options.onHttp1 });
   const front = tls && (await createTlsFront(tls, log, reception.greet));
-  const policy: PlaintextPolicy = { encrypted: front !== undefined, allowInsecureTcp, log };
+  const policy: PlaintextPolicy = {
+    encrypted: front !== undefined,
+    allowInsecureTcp,
+    log,
+    words: options.plaintextWords,
+  };
   const plain = (raw: Socket) => reception.greet(raw, raw);
   const overTcp = front ? front.accept : plain;
   const handedOver = lazily(takeInheritedSockets);

@@ -11,7 +11,24 @@ export interface PlaintextPolicy {
   readonly encrypted: boolean;
   readonly allowInsecureTcp: boolean;
   readonly log: Logger;
+  /** Default: {@link commandingWords}. */
+  readonly words?: PlaintextWords | undefined;
 }
+
+/** What is said of an address that other hosts reach without encryption; the address goes before. */
+export interface PlaintextWords {
+  readonly refusal: string;
+  readonly warning: string;
+}
+
+/** For a door behind which volumes are made and deleted. */
+const commandingWords: PlaintextWords = {
+  refusal:
+    'is reachable from other hosts and would be unencrypted: give --server-tls-cert, --server-tls-key and --server-tls-client-ca, ' +
+    'use a loopback address, or insist with --allow-insecure-tcp',
+  warning:
+    'accepts unencrypted connections from anybody who can reach it, and each may delete volumes (--allow-insecure-tcp)',
+};
 
 /**
  * Starts `server` at the endpoint's address; a name is looked up once, and its first address taken. Throws FAILED_PRECONDITION when connections would
@@ -28,19 +45,12 @@ export async function openTcp(server: Server, endpoint: TcpEndpoint, policy: Pla
   await listening;
 }
 
-/** Anybody who reaches the socket may create and delete volumes, so plaintext needs a host of one's own or a clear word. */
+/** Plaintext needs a host of one's own or a clear word. */
 export function refuseOpenPlaintext(local: boolean, where: string, policy: PlaintextPolicy): void {
   if (policy.encrypted || local) return;
-  if (!policy.allowInsecureTcp) {
-    throw new CallError(
-      'FAILED_PRECONDITION',
-      `${where} is reachable from other hosts and would be unencrypted: give --server-tls-cert, --server-tls-key and --server-tls-client-ca, ` +
-        'use a loopback address, or insist with --allow-insecure-tcp',
-    );
-  }
-  policy.log.warn(
-    `INSECURE: ${where} accepts unencrypted connections from anybody who can reach it, and each may delete volumes (--allow-insecure-tcp)`,
-  );
+  const { refusal, warning } = policy.words ?? commandingWords;
+  if (!policy.allowInsecureTcp) throw new CallError('FAILED_PRECONDITION', `${where} ${refusal}`);
+  policy.log.warn(`INSECURE: ${where} ${warning}`);
 }
 
 /** 127.0.0.0/8 and ::1, also when an IPv4 address is written as an IPv6 one. */
