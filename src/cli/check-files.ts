@@ -2,7 +2,7 @@
 import { stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
-import { parse } from 'valibot';
+import { type GenericSchema, parse } from 'valibot';
 import { parseConfig } from '../config/load.ts';
 import { ConfigError, type Problem } from '../config/problem.ts';
 import { readConfigFile } from '../config/read-file.ts';
@@ -13,7 +13,7 @@ import { checkConnections } from '../proxy/check.ts';
 import { type ProxyConfig, proxySchema } from '../proxy/config.ts';
 import { idleEnvironment } from './driver-from-example.ts';
 import { directEnvironment, type ProcessFacts, proxyEnvironment } from './environment.ts';
-import { type DirectMain, loadMainConfig, schemaNamed } from './main-config.ts';
+import { type DirectMain, loadMainConfig, mainSchemaNamed, schemaNamed } from './main-config.ts';
 import type { Shell } from './shell.ts';
 
 export interface CheckedFile {
@@ -65,7 +65,7 @@ async function checkFile(file: string, facts: ProcessFacts): Promise<readonly Ch
   try {
     const main = await loadMainConfig(file, facts.env);
     const { driver, warnings, input } = main.loaded;
-    const shown = { file, driver, config: redactedInput(driver, input) };
+    const shown = { file, driver, config: redactedBy(mainSchemaNamed(driver), input) };
     if (main.kind === 'direct') return [{ ...shown, problems: [...warnings, ...(await tryDriver(main, file, facts))] }];
     const [whole, ...connections] = await checkFolder(main.loaded.value, file, facts);
     return [{ ...shown, problems: [...warnings, ...(whole?.problems ?? [])] }, ...connections];
@@ -90,15 +90,14 @@ async function checkFolder(config: ProxyConfig, mainFile: string, facts: Process
 async function connectionInput(file: string, { service, node, csi }: ProxyConfig, { env }: ProcessFacts) {
   try {
     const loaded = parseConfig(await readConfigFile(file), file, schemaNamed, { env, under: { service, node, csi } });
-    return redactedInput(loaded.driver, loaded.input);
+    return redactedBy(schemaNamed(loaded.driver), loaded.input);
   } catch (error) {
     if (error instanceof ConfigError) return undefined;
     throw error;
   }
 }
 
-function redactedInput(driver: string, input: unknown): unknown {
-  const schema = schemaNamed(driver);
+function redactedBy(schema: GenericSchema | undefined, input: unknown): unknown {
   return schema && redacted(schema, input);
 }
 

@@ -44,6 +44,11 @@ export function define(command: Command, shell: Shell, outcome: Outcome): void {
     .option('--csi-version <version>', 'tell only what this version of the CSI specification knows (default: 1.12.0)')
     .option('--log-level <level>', `${logLevels.join(', ')} (default: info)`)
     .addOption(new Option('--log-format <format>', 'json or text (default: text on a terminal, else json)'))
+    .option(
+      '--host-strategy <strategy>',
+      'how host programs are run: auto, direct, chroot, nsenter, loader (default: auto)',
+    )
+    .option('--host-root <directory>', 'where the host’s root directory is mounted (default: /host)')
     .option('--stop-timeout <seconds>', 'for calls in flight to finish when stopped (default: 30)')
     .addHelpText('after', help)
     .action(async () => {

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { type LogLevel, logLevels } from '../core/logger.ts';
 import type { TlsFiles } from '../frontends/listener/tls-files.ts';
+import { type HostFlags, hostFlags } from './host-options.ts';
 import { type Flags, type SettingReader, settingReader } from './setting-reader.ts';
 import type { Shell } from './shell.ts';
 import { minorOfSpecVersion, newestSpecVersion } from './spec-version.ts';
@@ -33,6 +34,8 @@ export interface ServeSettings {
   readonly allowInsecureTcp: boolean;
   readonly stopTimeoutMs: number;
   readonly nodeName: string;
+  /** How programs of the host are reached, as far as the command line and the environment say. */
+  readonly host: HostFlags;
 }
 
 export function serveSettings(flags: Flags, env: Shell['env'], machine: Machine): ServeSettings {
@@ -55,6 +58,7 @@ export function serveSettings(flags: Flags, env: Shell['env'], machine: Machine)
     allowInsecureTcp: read.yes('allow-insecure-tcp'),
     stopTimeoutMs: (read.integer('stop-timeout', 0, 86_400) ?? 30) * 1000,
     nodeName: env.CSI_NODE_ID || machine.hostName,
+    host: hostFlags(read),
   };
 }
 

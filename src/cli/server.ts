@@ -8,6 +8,8 @@ import { parseEndpoint } from '../frontends/listener/endpoints.ts';
 import { type Listener, listen } from '../frontends/listener/listen.ts';
 import { createMetrics, type Metrics } from '../pipeline/metrics.ts';
 import { createPipeline, type Pipeline } from '../pipeline/pipeline.ts';
+import { hostSettings } from './host-options.ts';
+import { hostTools } from './host-tools.ts';
 import type { MainConfig } from './main-config.ts';
 import { openDriver } from './open-driver.ts';
 import type { ServeSettings } from './serve-settings.ts';
@@ -16,7 +18,9 @@ import { atSpecVersion } from './spec-version.ts';
 
 export interface ServerOptions {
   readonly config: MainConfig;
-  readonly settings: ListenSettings & Pick<ServeSettings, 'csiName' | 'nodeName' | 'specMinor' | 'modes'>;
+  readonly settings: ListenSettings &
+    Pick<ServeSettings, 'csiName' | 'nodeName' | 'specMinor' | 'modes'> &
+    Partial<Pick<ServeSettings, 'host'>>;
   readonly env: Shell['env'];
   readonly log: Logger;
 }
@@ -42,8 +46,11 @@ const graceMs = 10_000;
 /** Resolves when clients can connect. Rejects with CallError when a setting cannot work or an address cannot be listened on. */
 export async function startServer({ config, settings, env, log }: ServerOptions): Promise<RunningServer> {
   const metrics = createMetrics(settings.csiName);
+  const host = hostSettings(settings.host ?? {}, config.host, env, (warning) => log.warn(warning));
   const run = createRunner({
     env,
+    strategy: hostTools(host, env).strategy,
+    searchPath: host.searchPath,
     onCommand: ({ program, outcome, milliseconds }) =>
       metrics.backendAnswered({ backend: 'exec', request: program, outcome, seconds: milliseconds / 1000 }),
   });

@@ -9,6 +9,10 @@ export interface Mount {
   /** The path within the file system that is visible at the mount point. Ends with `//deleted` when that directory is gone. */
   readonly root: string;
   readonly mountPoint: string;
+  /** Mounts of one peer group show what is mounted upon each other. Undefined: private. */
+  readonly peerGroup?: number | undefined;
+  /** The peer group that this mount follows: it shows what is mounted there. */
+  readonly master?: number | undefined;
   /** Options of this mount: `ro`, `nosuid` … */
   readonly options: readonly string[];
   readonly fsType: string;
@@ -120,11 +124,21 @@ function parseLine(line: string): Mount | undefined {
     device,
     root: unescaped(root),
     mountPoint: unescaped(mountPoint),
+    peerGroup: tagged(fields, dash, 'shared:'),
+    master: tagged(fields, dash, 'master:'),
     options: options.split(','),
     fsType: unescaped(fsType),
     source: unescaped(fields[dash + 2] ?? ''),
     superOptions: (fields[dash + 3] ?? '').split(','),
   };
+}
+
+/** The number in an optional field such as `shared:1`. */
+function tagged(fields: readonly string[], dash: number, tag: string): number | undefined {
+  for (let index = 6; index < dash; index++) {
+    if (fields[index]?.startsWith(tag)) return Number(fields[index]?.slice(tag.length));
+  }
+  return undefined;
 }
 
 /** Space, tab, newline, backslash and others are written as `\` and three octal digits. */

@@ -48,6 +48,8 @@ test('the fields of a line', () => {
       device: '98:0',
       root: '/mnt1',
       mountPoint: '/mnt2',
+      peerGroup: undefined,
+      master: 1,
       options: ['rw', 'noatime'],
       fsType: 'ext3',
       source: '/dev/root',
@@ -144,7 +146,11 @@ test('what the kernel writes is read back, whatever the paths are', () => {
       const text = lines.map(([one, optional]) => render(one, optional)).join('');
       assert.deepEqual(
         parseMountTable(text).mounts,
-        lines.map(([one]) => ({ ...one })),
+        lines.map(([one, optional]) => ({
+          ...one,
+          peerGroup: optional.includes('shared:1') ? 1 : undefined,
+          master: optional.includes('master:2') ? 2 : undefined,
+        })),
       );
     }),
     { numRuns: 300 },

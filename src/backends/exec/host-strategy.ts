@@ -4,12 +4,23 @@ export interface Invocation {
   /** A path, or a name to look for in the search path. */
   readonly file: string;
   readonly args: readonly string[];
+  /** The name it is told to have been started by. Default: `file`. */
+  readonly argv0?: string | undefined;
   /** Added to the child's environment. */
   readonly env?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Turns "this program of the host with these arguments" into what this process can start itself. */
-export type HostStrategy = (program: string, args: readonly string[]) => Invocation;
+/** What comes before a program's own arguments, the program itself included. */
+export interface Start {
+  readonly argv: readonly string[];
+  readonly argv0?: string | undefined;
+}
+
+/**
+ * Turns "this program of the host with these arguments" into what this process can start itself. What needs no looking around is answered at
+ * once. Throws CallError, FAILED_PRECONDITION when the program is nowhere or cannot do its work where it is.
+ */
+export type HostStrategy = (program: string, args: readonly string[]) => Invocation | Promise<Invocation>;
 
 /** The programs of the file system this process runs in: systemd units, raw_exec tasks, ordinary containers. */
 export const directStrategy: HostStrategy = (program, args) => ({ file: program, args });

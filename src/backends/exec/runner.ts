@@ -7,6 +7,7 @@ import { collectOutput } from './bounded-output.ts';
 import { CommandFailed } from './command-failed.ts';
 import { directStrategy, type HostStrategy, type Invocation, withPaths } from './host-strategy.ts';
 import type { Command, CommandOutput, RunCommand } from './run.ts';
+import { searchPath, systemDirectories } from './search-path.ts';
 import { type Ending, supervise } from './supervise.ts';
 
 export interface RunnerOptions {
@@ -14,7 +15,9 @@ export interface RunnerOptions {
   readonly strategy?: HostStrategy | undefined;
   /** Files to use for single programs, by name. */
   readonly paths?: Readonly<Record<string, string>> | undefined;
-  /** Where the search path comes from. Default: this process. */
+  /** Where programs are looked for besides what `PATH` names. Default: the usual places. */
+  readonly searchPath?: readonly string[] | undefined;
+  /** Where `PATH` comes from. Default: this process. */
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
   /** Told after every command; for metrics. */
   readonly onCommand?: ((event: CommandEvent) => void) | undefined;
@@ -37,17 +40,6 @@ export interface CommandEvent {
 /** Bytes kept of each output stream. */
 const outputLimit = 2 ** 20;
 
-/** Where host programs live, besides what the process's own PATH names: services often start without the sbin directories. */
-const systemDirectories = [
-  '/usr/local/sbin',
-  '/usr/local/bin',
-  '/usr/sbin',
-  '/usr/bin',
-  '/sbin',
-  '/bin',
-  '/run/current-system/sw/bin',
-];
-
 /**
  * Makes the function that runs host programs. It throws FAILED_PRECONDITION when the program is not there, DEADLINE_EXCEEDED when its time
  * limit passes, the signal's reason when the call is over, and {@link CommandFailed} for an exit code that is not accepted. The child and its
@@ -55,14 +47,15 @@ const systemDirectories = [
  */
 export function createRunner(options: RunnerOptions = {}): RunCommand {
   const strategy = withPaths(options.strategy ?? directStrategy, options.paths ?? {});
-  const searchPath = searchPathOf(options.env ?? process.env);
+  const path = searchPath((options.env ?? process.env).PATH, options.searchPath ?? systemDirectories).join(':');
   const graces = { killGraceMs: options.killGraceMs ?? 2000, abandonMs: options.abandonMs ?? 5000 };
 
   return async (call, command) => {
     throwIfOver(call.signal);
     const started = performance.now();
-    const invocation = strategy(command.program, command.args);
-    const child = start(invocation, command, { PATH: searchPath, LC_ALL: 'C', ...invocation.env, ...command.env });
+    const chosen = strategy(command.program, command.args);
+    const invocation = chosen instanceof Promise ? await located(chosen, call, command, options) : chosen;
+    const child = start(invocation, command, { PATH: path, LC_ALL: 'C', ...invocation.env, ...command.env });
     const stdout = collectOutput(child.stdout, outputLimit);
     const stderr = collectOutput(child.stderr, outputLimit);
     const ending = await supervise(child, {
@@ -78,11 +71,28 @@ export function createRunner(options: RunnerOptions = {}): RunCommand {
     report(call.log, { command, child, ending, outcome, milliseconds, stderr: stderr.text });
 
     if (ending.reason) throw ending.reason;
-    if (ending.spawnError) throw notStarted(command.program, invocation.file, searchPath, ending.spawnError);
+    if (ending.spawnError) throw notStarted(command.program, invocation.file, path, ending.spawnError);
     const output = { stdout: stdout.text(), stderr: stderr.text() };
     if (outcome === 'ok') return answer(ending.exitCode as number, output, stdout.truncated() || stderr.truncated());
     throw new CommandFailed({ program: command.program, ...ending, ...output });
   };
+}
+
+/** A program that is nowhere counts as missing, as one does that turns out to be when it is started. */
+async function located(
+  chosen: Promise<Invocation>,
+  call: Parameters<RunCommand>[0],
+  { program }: Command,
+  { onCommand }: RunnerOptions,
+): Promise<Invocation> {
+  try {
+    const invocation = await chosen;
+    throwIfOver(call.signal);
+    return invocation;
+  } catch (error) {
+    if (!call.signal.aborted) onCommand?.({ program, outcome: 'missing', milliseconds: 0 });
+    throw error;
+  }
 }
 
 function start(invocation: Invocation, command: Command, env: Record<string, string>): ChildProcess {
@@ -91,6 +101,7 @@ function start(invocation: Invocation, command: Command, env: Record<string, str
       // A child must not keep a directory busy that somebody wants to unmount.
       cwd: '/',
       env,
+      argv0: invocation.argv0,
       detached: true,
       stdio: [command.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     });
@@ -109,9 +120,9 @@ function start(invocation: Invocation, command: Command, env: Record<string, str
   }
 }
 
-function notStarted(program: string, file: string, searchPath: string, error: Error): CallError {
+function notStarted(program: string, file: string, path: string, error: Error): CallError {
   const errno = errnoOf(error);
-  const where = file.includes('/') ? file : searchPath;
+  const where = file.includes('/') ? file : path;
   if (errno === 'ENOENT') {
     return new CallError('FAILED_PRECONDITION', `host program \`${program}\` was not found (searched ${where})`, {
       cause: error,
@@ -165,9 +176,4 @@ function report(log: Logger, finished: Finished): void {
     exit: ending.exitCode ?? ending.signal ?? undefined,
     stderr: oneLine(finished.stderr()) || undefined,
   });
-}
-
-function searchPathOf(env: Readonly<Record<string, string | undefined>>): string {
-  const own = (env.PATH ?? '').split(':').filter((directory) => directory.startsWith('/'));
-  return [...new Set([...own, ...systemDirectories])].join(':');
 }

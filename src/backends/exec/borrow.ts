@@ -1,0 +1,41 @@
+/** Starting a program of the host without leaving this process's own root: the host's dynamic loader brings it and its libraries. */
+import { realpath } from 'node:fs/promises';
+import { basename, join } from 'node:path/posix';
+import { errnoOf } from '../../core/errors.ts';
+import { type Elf, readElf } from './elf.ts';
+import { findLibraries } from './find-libraries.ts';
+import type { FoundProgram } from './find-program.ts';
+import type { Start } from './host-strategy.ts';
+import { resolveInRoot } from './root-path.ts';
+
+/** How to start it, or why it cannot be started that way. */
+export type Borrowed = { readonly start: Start } | { readonly why: string };
+
+/** `root`: where the host's files are seen. The loader is told where the libraries are by an argument, which no child inherits. */
+export async function borrow(root: string, program: FoundProgram): Promise<Borrowed> {
+  const elf = await readElf(join(root, program.file)).catch((error: unknown) => errnoOf(error) ?? 'EIO');
+  if (typeof elf === 'string') return { why: `${join(root, program.file)} cannot be read (${elf})` };
+  if (!elf) return { why: `${join(root, program.path)} is a script, which needs the host's root` };
+  const name = basename(program.path);
+  if (elf.interpreter === undefined) return { start: { argv: [join(root, program.file)], argv0: name } };
+  return borrowDynamic(root, program, elf, elf.interpreter);
+}
+
+async function borrowDynamic(root: string, program: FoundProgram, elf: Elf, interpreter: string): Promise<Borrowed> {
+  const loader = await resolveInRoot(root, interpreter);
+  if (loader === undefined) return { why: `its dynamic loader ${join(root, interpreter)} is missing` };
+  const { directories, missing } = await findLibraries(root, program.file, elf, interpreter);
+  if (missing.length > 0) return { why: `its libraries ${missing.join(', ')} were not found in ${root}` };
+  const path = directories.map((directory) => join(root, directory)).join(':');
+  const renamed = await renaming(root, program);
+  return { start: { argv: [join(root, loader), '--library-path', path, ...renamed] } };
+}
+
+/** A program of many names learns from its own path which one it is, so it gets the path by that name where the kernel can follow it. */
+async function renaming(root: string, { path, file }: FoundProgram): Promise<readonly string[]> {
+  const real = join(root, file);
+  if (basename(path) === basename(file)) return [real];
+  const seen = await realpath(join(root, path)).catch(() => undefined);
+  const leadsThere = seen !== undefined && seen === (await realpath(real).catch(() => real));
+  return leadsThere ? [join(root, path)] : ['--argv0', basename(path), real];
+}

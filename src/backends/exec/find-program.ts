@@ -1,0 +1,30 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path/posix';
+import { resolveInRoot } from './root-path.ts';
+
+export interface FoundProgram {
+  /** As the search came to it: multi-call programs go by the name they are started under. */
+  readonly path: string;
+  /** The file itself, within the root and free of symbolic links. */
+  readonly file: string;
+}
+
+/** Looks for a program as a shell in that root would: a path is taken as it is, a name is looked for in the directories. */
+export async function findProgram(
+  root: string,
+  program: string,
+  directories: readonly string[],
+): Promise<FoundProgram | undefined> {
+  const paths = program.includes('/') ? [program] : directories.map((directory) => join(directory, program));
+  for (const path of paths) {
+    const file = await resolveInRoot(root, path);
+    if (file !== undefined && (await isProgram(join(root, file)))) return { path, file };
+  }
+  return undefined;
+}
+
+/** Whether there is a file that somebody may run. */
+export async function isProgram(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  return found?.isFile() === true && (found.mode & 0o111) !== 0;
+}
