@@ -174,6 +174,11 @@ export async function until(isTrue: () => Promise<boolean> | boolean): Promise<v
   while (!(await isTrue())) await setTimeout(10);
 }
 
+/** How many file descriptors it has. */
+export async function openFiles({ pid }: Server): Promise<number> {
+  return (await readdir(`/proc/${pid}/fd`)).length;
+}
+
 /** Processes, zombies left out, whose search path begins with this folder. */
 async function processesMarked(folder: string): Promise<readonly number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
