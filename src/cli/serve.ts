@@ -10,6 +10,7 @@ import { loadMainConfig } from './main-config.ts';
 import type { ServeSettings } from './serve-settings.ts';
 import { type RunningServer, startServer } from './server.ts';
 import type { Shell } from './shell.ts';
+import { keepHeapSmall } from './small-heap.ts';
 import { stopSignals } from './stop-signals.ts';
 
 /** Serves until it is told to stop, and resolves with the exit code. Rejects when it cannot start, or had better start anew. */
@@ -39,6 +40,7 @@ async function start(settings: ServeSettings, shell: Shell, log: Logger): Promis
   const config = configPath ? await loadMainConfig(configPath, shell.env) : await embeddedConfig(stateDirectory);
   for (const warning of config.loaded.warnings) log.warn(formatProblem(warning));
   const server = await startServer({ config, settings, env: shell.env, log });
+  keepHeapSmall();
   log.info('ready', {
     addresses: server.addresses,
     name: settings.csiName,
