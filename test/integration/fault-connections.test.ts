@@ -6,6 +6,7 @@ import { services } from '../../src/generated/services.js';
 import { createVolume, deleteVolume, outcomeOf } from './csi-calls.ts';
 import {
   assertLeavesNothing,
+  eventually,
   localDirectories,
   makeSite,
   openFiles,
@@ -171,6 +172,6 @@ test('a hundred connections that come and go leave no files open', async (t) => 
   }
   await site.connect('shared');
   await removeAll(server);
-  await until(async () => (await openFiles(server)) <= filesAtStart);
+  await eventually(async () => assert.ok((await openFiles(server)) <= filesAtStart));
   await assertLeavesNothing(site, server);
 });
