@@ -17,18 +17,32 @@ export async function borrow(root: string, program: FoundProgram): Promise<Borro
   if (typeof elf === 'string') return { why: `${join(root, program.file)} cannot be read (${elf})` };
   if (!elf) return { why: `${join(root, program.path)} is a script, which needs the host's root` };
   const name = basename(program.path);
-  if (elf.interpreter === undefined) return { start: { argv: [join(root, program.file)], argv0: name } };
-  return borrowDynamic(root, program, elf, elf.interpreter);
+  const env = await settingsOf(root, name);
+  if (elf.interpreter === undefined) return { start: { argv: [join(root, program.file)], argv0: name, env } };
+  return borrowDynamic(root, program, elf, elf.interpreter, env);
 }
 
-async function borrowDynamic(root: string, program: FoundProgram, elf: Elf, interpreter: string): Promise<Borrowed> {
+/** What the host wants new file systems to be like; mke2fs(8) would look for it in this root. */
+async function settingsOf(root: string, name: string): Promise<Start['env']> {
+  if (!/^(mke2fs|mkfs\.ext\d)$/.test(name)) return undefined;
+  const file = await resolveInRoot(root, '/etc/mke2fs.conf');
+  return file === undefined ? undefined : { MKE2FS_CONFIG: join(root, file) };
+}
+
+async function borrowDynamic(
+  root: string,
+  program: FoundProgram,
+  elf: Elf,
+  interpreter: string,
+  env: Start['env'],
+): Promise<Borrowed> {
   const loader = await resolveInRoot(root, interpreter);
   if (loader === undefined) return { why: `its dynamic loader ${join(root, interpreter)} is missing` };
   const { directories, missing } = await findLibraries(root, program.file, elf, interpreter);
   if (missing.length > 0) return { why: `its libraries ${missing.join(', ')} were not found in ${root}` };
   const path = directories.map((directory) => join(root, directory)).join(':');
   const renamed = await renaming(root, program);
-  return { start: { argv: [join(root, loader), '--library-path', path, ...renamed] } };
+  return { start: { argv: [join(root, loader), '--library-path', path, ...renamed], env } };
 }
 
 /** A program of many names learns from its own path which one it is, so it gets the path by that name where the kernel can follow it. */

@@ -1,12 +1,13 @@
 /** The programs of the host, each found once and started by the strategy that fits it. */
 import { CallError } from '../../core/errors.ts';
 import { isProgram } from './find-program.ts';
+import type { HostPlace } from './host-place.ts';
 import type { HostSettings } from './host-settings.ts';
 import { directStrategy, type HostStrategy, type Invocation } from './host-strategy.ts';
 import { type FoundThere, isOfTheHost, type Located, locate } from './locate.ts';
 import { needsHostsHelper } from './mount-helper.ts';
-import type { PlacedMounts } from './path-there.ts';
-import { mountType, translateArguments } from './translate-arguments.ts';
+import { isSharedPlace, type PlacedMounts, type TwoRoots } from './path-there.ts';
+import { mountType, setsMountFlags, translateArguments } from './translate-arguments.ts';
 
 export interface HostProgramsOptions {
   readonly settings: HostSettings;
@@ -31,40 +32,51 @@ export function createHostPrograms(options: HostProgramsOptions): HostPrograms {
     if (settings.strategy === 'direct' && !Object.hasOwn(settings.programs, program))
       return directStrategy(program, args);
     const type = program === 'mount' ? mountType(args) : undefined;
-    const key = type === undefined ? program : `mount ${type}`;
-    const located = known.get(key);
+    const located = known.get(keyOf(program, type));
     // What is in this root costs nothing more than its start.
     if (located?.strategy === 'direct') return invocation(located, args);
-    return start(key, program, type, args);
+    return start(program, type, args);
   };
 
-  async function start(key: string, program: string, type: string | undefined, args: readonly string[]) {
-    let located = known.get(key);
-    if (!located || !(await isProgram(located.file))) {
-      const inHostRoot = type !== undefined && (await needsHostsHelper(type, { settings, path }));
-      located = found(await locate(program, { settings, path, inHostRoot }));
-      known.set(key, located);
+  async function start(program: string, type: string | undefined, args: readonly string[]): Promise<Invocation> {
+    const located = await find(program, type);
+    if (!located.place || isOfTheHost(program)) return invocation(located, args);
+    const roots = await rootsOf(located.place);
+    const place = args.at(-1) ?? '';
+    if (program === 'mount' && setsMountFlags(args) && isSharedPlace(place, roots)) {
+      const own = await find(program, type, 'own').catch(() => undefined);
+      if (own) return invocation(own, args);
     }
-    return located.place ? invocation(located, await translated(located, args)) : invocation(located, args);
+    return invocation(located, translateArguments(program, args, roots));
   }
 
-  async function translated({ program, place }: FoundThere, args: readonly string[]): Promise<readonly string[]> {
-    if (!place || isOfTheHost(program)) return args;
+  /** Looks for a program, or only whether it is still there if it was found before. */
+  async function find(program: string, type: string | undefined, root?: 'own'): Promise<FoundThere> {
+    const key = root === undefined ? keyOf(program, type) : `${program}, ${root} root`;
+    const before = known.get(key);
+    if (before && (await isProgram(before.file))) return before;
+    const helped = root === undefined && type !== undefined && (await needsHostsHelper(type, { settings, path }));
+    const located = found(await locate(program, { settings, path, inRoot: helped ? 'host' : root }));
+    known.set(key, located);
+    return located;
+  }
+
+  async function rootsOf({ way, root, pid }: HostPlace): Promise<TwoRoots> {
     const here = await options.readMounts();
-    const roots =
-      place.way === 'chroot'
-        ? { here, there: here, root: place.root }
-        : { here, there: await options.readMounts(place.pid), root: '/' };
-    return translateArguments(program, args, roots);
+    return way === 'chroot' ? { here, there: here, root } : { here, there: await options.readMounts(pid), root: '/' };
   }
 
   function invocation({ start, place }: FoundThere, args: readonly string[]): Invocation {
     const [file = '', ...before] = start.argv;
-    const env = place && { PATH: settings.searchPath.join(':') };
+    const env = place ? { PATH: settings.searchPath.join(':') } : start.env;
     return { file, args: [...before, ...args], argv0: start.argv0, env };
   }
 
   return { strategy, locateProgram: (program) => locate(program, { settings, path }) };
+}
+
+function keyOf(program: string, type: string | undefined): string {
+  return type === undefined ? program : `${program} -t ${type}`;
 }
 
 function found(located: Located): FoundThere {

@@ -14,6 +14,7 @@ export interface Invocation {
 export interface Start {
   readonly argv: readonly string[];
   readonly argv0?: string | undefined;
+  readonly env?: Readonly<Record<string, string>> | undefined;
 }
 
 /**

@@ -31,8 +31,8 @@ export interface LocateOptions {
   readonly settings: HostSettings;
   /** This process's own `PATH`. */
   readonly path: string | undefined;
-  /** The program cannot do its work outside of the host's root this time. */
-  readonly inHostRoot?: boolean | undefined;
+  /** The root that the program has to do its work in this time. `own`: it is not found otherwise. */
+  readonly inRoot?: 'own' | 'host' | undefined;
 }
 
 /**
@@ -55,7 +55,8 @@ const ofTheHostsNetwork: ReadonlySet<string> = new Set(['iscsiadm']);
 export async function locate(program: string, options: LocateOptions): Promise<Located> {
   const own = options.settings.programs[program] ?? {};
   const search: Search = { ...options, program, own, passed: [] };
-  const found = await byStrategy[own.strategy ?? options.settings.strategy](search);
+  const strategy = own.strategy ?? options.settings.strategy;
+  const found = await (options.inRoot === 'own' ? inOwnRoot(search, strategy) : byStrategy[strategy](search));
   return found ?? { program, strategy: undefined, passed: search.passed };
 }
 
@@ -76,8 +77,20 @@ const byStrategy: Readonly<Record<HostStrategyName, (search: Search) => Promise<
     return place && within(search, place, (found) => enter(search, place, found, 'own'));
   },
   loader: (search) => fromHost(search, 'loader'),
-  auto: async (search) => (search.inHostRoot ? undefined : await direct(search)) ?? (await fromHost(search, 'own')),
+  auto: async (search) => {
+    return (search.inRoot === 'host' ? undefined : await direct(search)) ?? (await fromHost(search, 'own'));
+  },
 };
+
+async function inOwnRoot(search: Search, strategy: HostStrategyName): Promise<FoundThere | undefined> {
+  const found = await direct(search);
+  if (found || strategy === 'direct') return found;
+  const place =
+    strategy === 'nsenter'
+      ? await noted(search, processNamespace(search.own.pid ?? search.settings.pid))
+      : await hostPlaceOf(search);
+  return place && within(search, place, (one) => borrowed(search, place, one));
+}
 
 async function direct(search: Search): Promise<FoundThere | undefined> {
   const { program, own, settings, passed } = search;
@@ -133,8 +146,8 @@ async function within(
 
 /** The program in this root. Undefined when it had better be in the host's. */
 async function borrowed(search: Search, { root }: HostPlace, found: FoundProgram): Promise<FoundThere | undefined> {
-  const { program, own, passed, inHostRoot } = search;
-  if (inHostRoot || own.prefix?.length || ofTheHost.has(program)) return undefined;
+  const { program, own, passed, inRoot } = search;
+  if (inRoot === 'host' || own.prefix?.length || ofTheHost.has(program)) return undefined;
   const result = await borrow(root, found);
   if ('start' in result) {
     return { program, strategy: 'loader', file: join(root, found.file), start: result.start, passed };

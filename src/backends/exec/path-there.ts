@@ -50,14 +50,23 @@ export function pathThere(path: string, roots: TwoRoots): string | undefined {
 /** The path in the other root where something can be mounted or unmounted so that it is seen at `path` here; undefined when there is none. */
 export function placeThere(path: string, roots: TwoRoots): string | undefined {
   // What is mounted at the path itself belongs to the directory that it is mounted in.
-  const cut = path.lastIndexOf('/');
-  const parent = candidates(path.slice(0, cut) || '/', roots).find((one) => one.isSeenHere);
-  return parent && join(parent.path, path.slice(cut + 1));
+  const parent = candidates(parentOf(path), roots).find((one) => one.isSeenHere);
+  return parent && join(parent.path, path.slice(path.lastIndexOf('/') + 1));
+}
+
+function parentOf(path: string): string {
+  return path.slice(0, path.lastIndexOf('/')) || '/';
+}
+
+/** Whether what is mounted at `path` here is seen in the other root too, as what is mounted there is seen here. */
+export function isSharedPlace(path: string, roots: TwoRoots): boolean {
+  return candidates(parentOf(path), roots).some((one) => one.isSeenThere);
 }
 
 interface Candidate {
   readonly path: string;
   readonly isSeenHere: boolean;
+  readonly isSeenThere: boolean;
   /** How much of the file system its mount shows: the smaller part is the likelier one to be meant. */
   readonly depth: number;
 }
@@ -71,8 +80,8 @@ function candidates(path: string, { here, there, root }: TwoRoots): readonly Can
     const at = join(mount.mountPoint, relative(mount.root, inFileSystem));
     // It may be hidden below another mount.
     if (!isWithin(at, root) || there.covering(at) !== mount) return [];
-    const inRoot = `/${relative(root, at)}`;
-    return [{ path: inRoot, isSeenHere: isSeenOn(own, mount), depth: mount.root.length }];
+    const seen = { isSeenHere: isSeenOn(own, mount), isSeenThere: isSeenOn(mount, own) };
+    return [{ path: `/${relative(root, at)}`, ...seen, depth: mount.root.length }];
   });
   const rank = (one: Candidate) => (one.isSeenHere ? 2 : 0) + (one.path === path ? 1 : 0);
   return found.toSorted((one, other) => rank(other) - rank(one) || other.depth - one.depth);

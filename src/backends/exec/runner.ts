@@ -68,7 +68,7 @@ export function createRunner(options: RunnerOptions = {}): RunCommand {
     const outcome = outcomeOf(ending, command);
     const milliseconds = Math.round(performance.now() - started);
     options.onCommand?.({ program: command.program, outcome, milliseconds });
-    report(call.log, { command, child, ending, outcome, milliseconds, stderr: stderr.text });
+    report(call.log, { command, by: invocation.file, child, ending, outcome, milliseconds, stderr: stderr.text });
 
     if (ending.reason) throw ending.reason;
     if (ending.spawnError) throw notStarted(command.program, invocation.file, path, ending.spawnError);
@@ -151,6 +151,8 @@ function answer(code: number, output: { stdout: string; stderr: string }, trunca
 
 interface Finished {
   readonly command: Command;
+  /** What was started: the program, or what brings it. */
+  readonly by: string;
   readonly child: ChildProcess;
   readonly ending: Ending;
   readonly outcome: CommandOutcome;
@@ -171,6 +173,7 @@ function report(log: Logger, finished: Finished): void {
   log.debug('ran', {
     program: command.program,
     args: command.args,
+    by: finished.by === command.program ? undefined : finished.by,
     milliseconds,
     outcome,
     exit: ending.exitCode ?? ending.signal ?? undefined,

@@ -27,6 +27,17 @@ export function mountType(args: readonly string[]): string | undefined {
   return at < 0 ? undefined : args[at + 1];
 }
 
+/**
+ * Whether mount(8) is to set flags of a single mount, such as `ro` for a bind mount. They are not propagated: of a mount that is made in another
+ * root and seen here, they would be those of the mount there alone.
+ */
+export function setsMountFlags(args: readonly string[]): boolean {
+  return args.some((argument, index) => {
+    const options = /^(-o|--options)$/.test(args[index - 1] ?? '') ? argument.split(',') : [];
+    return options.some((option) => /^(r?bind|remount)$/.test(option)) || /^--r?bind$/.test(argument);
+  });
+}
+
 function mountArguments(program: string, args: readonly string[], roots: TwoRoots): readonly string[] {
   return args.map((argument, index) => {
     const isValue = /^(-[ot]|--options|--types)$/.test(args[index - 1] ?? '');
