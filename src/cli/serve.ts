@@ -9,6 +9,7 @@ import { exitCodes } from './exit-codes.ts';
 import { loadMainConfig } from './main-config.ts';
 import type { ServeSettings } from './serve-settings.ts';
 import { type RunningServer, startServer } from './server.ts';
+import { serviceManager } from './service-manager.ts';
 import type { Shell } from './shell.ts';
 import { keepHeapSmall } from './small-heap.ts';
 import { stopSignals } from './stop-signals.ts';
@@ -18,18 +19,23 @@ export async function serve(settings: ServeSettings, shell: Shell): Promise<numb
   const log = createLogger({ level: settings.logLevel, format: settings.logFormat, write: shell.out });
   const signals = stopSignals(log);
   const defects = surviveDefects(log);
+  const manager = serviceManager(shell.env, log);
   try {
     const server = await start(settings, shell, log);
+    manager.ready(server.addresses);
+    signals.onHangup(() => void server.driver.begin?.());
     const signal = await Promise.race([signals.first, defects.fatal]).catch(async (error: unknown) => {
       await server.stop(0);
       throw error;
     });
-    log.info('stopping', { signal, callsInFlight: server.pipeline.inFlight().length });
+    const callsInFlight = server.pipeline.inFlight().length;
+    log.info('stopping', { signal, callsInFlight });
     void signals.second.then(() => server.stop(0));
-    await server.stop(settings.stopTimeoutMs);
+    await Promise.all([server.stop(settings.stopTimeoutMs), manager.stopping(callsInFlight)]);
     log.info('stopped');
     return exitCodes.done;
   } finally {
+    manager.stop();
     defects.stop();
     signals.stop();
   }

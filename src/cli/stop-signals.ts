@@ -1,4 +1,4 @@
-/** The signals that stop a server. */
+/** The signals that stop a server, and the one that makes it look at its files. */
 import type { Logger } from '../core/logger.ts';
 
 export interface StopSignals {
@@ -6,6 +6,8 @@ export interface StopSignals {
   readonly first: Promise<string>;
   /** Resolves with the second: somebody is impatient. */
   readonly second: Promise<string>;
+  /** What SIGHUP does from now on. Until then it does nothing. */
+  onHangup(action: () => void): void;
   stop(): void;
 }
 
@@ -14,14 +16,21 @@ export function stopSignals(log: Logger): StopSignals {
   const second = Promise.withResolvers<string>();
   let count = 0;
   const onStop = (signal: string) => (++count === 1 ? first : second).resolve(signal);
-  // Without a listener a closed terminal, or an operator used to daemons, would end the process.
-  const onHangup = () => log.info('SIGHUP: nothing to do, connection files are looked at on every use');
-  process.on('SIGTERM', onStop).on('SIGINT', onStop).on('SIGHUP', onHangup);
+  let action = () => {};
+  // Without a listener a closed terminal would end the process.
+  const hangUp = () => {
+    log.info('SIGHUP: looking at the connection files; the main file counts from the next start');
+    action();
+  };
+  process.on('SIGTERM', onStop).on('SIGINT', onStop).on('SIGHUP', hangUp);
   return {
     first: first.promise,
     second: second.promise,
+    onHangup(then) {
+      action = then;
+    },
     stop() {
-      process.off('SIGTERM', onStop).off('SIGINT', onStop).off('SIGHUP', onHangup);
+      process.off('SIGTERM', onStop).off('SIGINT', onStop).off('SIGHUP', hangUp);
     },
   };
 }
