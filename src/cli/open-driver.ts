@@ -1,26 +1,21 @@
 /** From a configuration to the one driver that the frontends know. */
 import { advertisedFrom } from '../config/common.ts';
-import type { Driver } from '../core/driver.ts';
 import { createOperations } from '../core/operations.ts';
+import type { ObservedDriver } from '../frontends/http/sources.ts';
 import { joining } from '../pipeline/joining.ts';
-import { createProxy, type ProxyDriver } from '../proxy/index.ts';
+import { createProxy } from '../proxy/index.ts';
 import { directEnvironment, type ProcessFacts, proxyEnvironment } from './environment.ts';
 import type { DirectMain, MainConfig } from './main-config.ts';
 
-/** A driver, and what can be told of it while it serves; only a proxy has connections. */
-export type OpenedDriver = Driver &
-  Pick<ProxyDriver, 'operations'> &
-  Partial<Pick<ProxyDriver, 'connections' | 'lookAtConnections' | 'explainNodeTopology'>>;
-
 /** Makes the driver; nothing is asked of any storage. Throws CallError for settings that cannot work. */
-export async function openDriver(main: MainConfig, facts: ProcessFacts): Promise<OpenedDriver> {
+export async function openDriver(main: MainConfig, facts: ProcessFacts): Promise<ObservedDriver> {
   if (main.kind === 'direct') return openDirect(main, facts);
   const config = main.loaded.value;
   const mountGroup = advertisedFrom(config).node?.includes('VOLUME_MOUNT_GROUP') === true;
   return createProxy(config, proxyEnvironment(facts, mountGroup));
 }
 
-async function openDirect({ type, loaded }: DirectMain, facts: ProcessFacts): Promise<OpenedDriver> {
+async function openDirect({ type, loaded }: DirectMain, facts: ProcessFacts): Promise<ObservedDriver> {
   await type.prepare?.(loaded.value as never);
   const operations = createOperations();
   const driver = joining(type.create(loaded.value as never, directEnvironment(facts)), operations);

@@ -39,6 +39,11 @@ export function define(command: Command, shell: Shell, outcome: Outcome): void {
     .option('--server-tls-key <file>', 'TLS for TCP: its key')
     .option('--server-tls-client-ca <file>', 'TLS for TCP: the authority that signs the certificates of clients')
     .option('--allow-insecure-tcp', 'TCP beyond the loopback address without TLS: anyone who can connect commands it')
+    .option(
+      '--http-endpoint <endpoint>',
+      'metrics, health and a status page, such as tcp://127.0.0.1:9808 (default: none)',
+    )
+    .option('--http-allow-remote', 'these may be read from other hosts, unencrypted')
     .option('--csi-name <name>', 'the plugin’s name (default: org.switchboard.csi)')
     .option('--csi-mode <mode...>', 'controller, node (repeatable; default: both)')
     .option('--csi-version <version>', 'tell only what this version of the CSI specification knows (default: 1.12.0)')

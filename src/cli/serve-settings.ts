@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { type LogLevel, logLevels } from '../core/logger.ts';
 import type { TlsFiles } from '../frontends/listener/tls-files.ts';
 import { type HostFlags, hostFlags } from './host-options.ts';
+import { type HttpSettings, httpSettings } from './http-settings.ts';
 import { type Flags, type SettingReader, settingReader } from './setting-reader.ts';
 import type { Shell } from './shell.ts';
 import { minorOfSpecVersion, newestSpecVersion } from './spec-version.ts';
@@ -32,6 +33,8 @@ export interface ServeSettings {
   readonly socketMode: number;
   readonly tls: TlsFiles | undefined;
   readonly allowInsecureTcp: boolean;
+  /** Metrics, health and the status page. */
+  readonly http: HttpSettings | undefined;
   readonly stopTimeoutMs: number;
   readonly nodeName: string;
   /** How programs of the host are reached, as far as the command line and the environment say. */
@@ -56,6 +59,7 @@ export function serveSettings(flags: Flags, env: Shell['env'], machine: Machine)
     socketMode: socketMode(read.text('server-socket-permissions-mode') ?? '0600'),
     tls: tlsSettings(read),
     allowInsecureTcp: read.yes('allow-insecure-tcp'),
+    http: httpSettings(read),
     stopTimeoutMs: (read.integer('stop-timeout', 0, 86_400) ?? 30) * 1000,
     nodeName: env.CSI_NODE_ID || machine.hostName,
     host: hostFlags(read),

@@ -49,6 +49,7 @@ async function start(settings: ServeSettings, shell: Shell, log: Logger): Promis
   keepHeapSmall();
   log.info('ready', {
     addresses: server.addresses,
+    ...(server.httpAddresses.length > 0 && { http: server.httpAddresses }),
     name: settings.csiName,
     driver: config.loaded.driver,
     modes: (['controller', 'node'] as const).filter((mode) => settings.modes[mode]),

@@ -6,10 +6,11 @@ import { commit, version } from '../core/version.ts';
 import { createCsiFrontend } from '../frontends/csi/frontend.ts';
 import { parseEndpoint } from '../frontends/listener/endpoints.ts';
 import { type Listener, listen } from '../frontends/listener/listen.ts';
-import { createMetrics, type Metrics } from '../pipeline/metrics.ts';
+import { type Meter, silentMeter } from '../pipeline/meter.ts';
 import { createPipeline, type Pipeline } from '../pipeline/pipeline.ts';
 import { hostSettings } from './host-options.ts';
 import { hostTools } from './host-tools.ts';
+import type { HttpDoor, HttpDoorOptions, OpenHttpDoor } from './http-door.ts';
 import type { MainConfig } from './main-config.ts';
 import { openDriver } from './open-driver.ts';
 import type { ServeSettings } from './serve-settings.ts';
@@ -20,7 +21,7 @@ export interface ServerOptions {
   readonly config: MainConfig;
   readonly settings: ListenSettings &
     Pick<ServeSettings, 'csiName' | 'nodeName' | 'specMinor' | 'modes'> &
-    Partial<Pick<ServeSettings, 'host'>>;
+    Partial<Pick<ServeSettings, 'host' | 'http'>>;
   readonly env: Shell['env'];
   readonly log: Logger;
 }
@@ -30,9 +31,10 @@ type ListenSettings = Pick<ServeSettings, 'endpoints' | 'socketMode' | 'tls' | '
 export interface RunningServer {
   /** Where it listens, as endpoint texts that clients take. */
   readonly addresses: readonly string[];
+  /** Where metrics and the status page are, if anywhere. */
+  readonly httpAddresses: readonly string[];
   readonly driver: Driver;
   readonly pipeline: Pipeline;
-  readonly metrics: Metrics;
   /**
    * Stops accepting, waits up to `limitMs` for calls in flight and cancels the rest, closes the driver, removes the sockets. Called again, it
    * only shortens the wait. Never rejects, and takes no longer than the limit and {@link graceMs} together.
@@ -45,7 +47,10 @@ const graceMs = 10_000;
 
 /** Resolves when clients can connect. Rejects with CallError when a setting cannot work or an address cannot be listened on. */
 export async function startServer({ config, settings, env, log }: ServerOptions): Promise<RunningServer> {
-  const metrics = createMetrics(settings.csiName);
+  const { csiName, nodeName, socketMode } = settings;
+  const httpDoor = settings.http && (await newHttpDoor({ settings: settings.http, csiName, socketMode, log }));
+  const metrics: Meter = httpDoor?.metrics ?? silentMeter;
+  const modes = (['controller', 'node'] as const).filter((mode) => settings.modes[mode]);
   const host = hostSettings(settings.host ?? {}, config.host, env, (warning) => log.warn(warning));
   const run = createRunner({
     env,
@@ -54,17 +59,17 @@ export async function startServer({ config, settings, env, log }: ServerOptions)
     onCommand: ({ program, outcome, milliseconds }) =>
       metrics.backendAnswered({ backend: 'exec', request: program, outcome, seconds: milliseconds / 1000 }),
   });
-  const { csiName, nodeName } = settings;
-  const driver = await openDriver(config, { csiName, nodeName, env, run, log });
-  const pipeline = createPipeline({ log, metrics });
+  const driver = await openDriver(config, { csiName, nodeName, env, run, hostRoot: host.root, log });
+  const pipeline = createPipeline({ log, metrics, onFailure: httpDoor?.onFailure });
   const frontend = createCsiFrontend(atSpecVersion(driver, settings.specMinor), {
     pipeline,
     pluginName: csiName,
     version,
     commit,
-    modes: new Set((['controller', 'node'] as const).filter((mode) => settings.modes[mode])),
+    modes: new Set(modes),
   });
-  let listener: Listener;
+  let listener: Listener | undefined;
+  let http: OpenHttpDoor | undefined;
   try {
     listener = await listen({
       ...settings,
@@ -74,30 +79,42 @@ export async function startServer({ config, settings, env, log }: ServerOptions)
       // Nothing else is served here.
       onHttp1: (socket) => socket.destroy(),
     });
+    const { addresses } = listener;
+    const plugin = { name: csiName, nodeName, modes, version, commit, addresses };
+    http = await httpDoor?.open({ driver, pipeline, plugin, log });
   } catch (error) {
+    await listener?.close();
     await driver.close();
     throw error;
   }
+  const { addresses, stopAccepting, close } = listener;
 
   async function shutDown(limitMs: number): Promise<void> {
-    await listener.stopAccepting();
+    http?.stopping();
+    await stopAccepting();
     await frontend.stop(limitMs);
-    const ended = Promise.all([pipeline.idle(), driver.close(), listener.close()]);
+    const ended = Promise.all([pipeline.idle(), driver.close(), close(), http?.close()]);
     if (!(await within(graceMs, ended))) log.warn('some work did not end; it is left behind');
   }
 
   let stopping: Promise<void> | undefined;
   return {
-    addresses: listener.addresses,
+    addresses,
+    httpAddresses: http?.addresses ?? [],
     driver,
     pipeline,
-    metrics,
     stop(limitMs) {
       if (stopping) void frontend.stop(limitMs);
       stopping ??= shutDown(limitMs);
       return stopping;
     },
   };
+}
+
+/** Loaded only when it is wanted, so that others start without it. */
+async function newHttpDoor(options: HttpDoorOptions): Promise<HttpDoor> {
+  const { createHttpDoor } = await import('./http-door.ts');
+  return createHttpDoor(options);
 }
 
 /** Whether the work ended in time. */
