@@ -30,7 +30,8 @@ export function capabilityFrom(options: CapabilityOptions): Init<VolumeCapabilit
   return { accessMode, block: {} };
 }
 
-function accessModeFrom(text: string): AccessMode {
+/** `rwo`, `SINGLE_NODE_WRITER`, `single-node-writer` … → the mode. Throws UsageError. */
+export function accessModeFrom(text: string): AccessMode {
   const spelled = text.toUpperCase().replaceAll('-', '_');
   const mode = shortModes[text.toLowerCase()] ?? accessModes.find((one) => one === spelled);
   if (mode !== undefined) return mode;

@@ -5,6 +5,7 @@ import type { Outcome } from '../outcome.ts';
 import type { Shell } from '../shell.ts';
 import { defineInfo } from './info.ts';
 import { defineNodeCommands } from './node.ts';
+import { defineNomadVolumes } from './nomad-volumes.ts';
 import { inSession, type Run } from './session.ts';
 import { defineSnapshots } from './snapshots.ts';
 import { defineVolumes } from './volumes.ts';
@@ -21,7 +22,8 @@ Examples:
   switchboard ctl list
   switchboard ctl stage v:nas/data /mnt/staging && switchboard ctl publish v:nas/data /mnt/data --staging /mnt/staging
   switchboard ctl snapshot v:nas/data before-upgrade
-  switchboard ctl create data2 --from-snapshot s:nas/data@before-upgrade --size 10Gi --connection nas`;
+  switchboard ctl create data2 --from-snapshot s:nas/data@before-upgrade --size 10Gi --connection nas
+  switchboard ctl nomad-volumes web --count 3 --size 10Gi --connection nas --out volumes`;
 
 export function define(ctl: Command, shell: Shell, outcome: Outcome): void {
   withEndpoint(ctl)
@@ -34,6 +36,7 @@ export function define(ctl: Command, shell: Shell, outcome: Outcome): void {
   const run: Run = (command, work) => inSession(command, shell, outcome, work);
   defineInfo(ctl, run);
   defineVolumes(ctl, run);
+  defineNomadVolumes(ctl, run);
   defineSnapshots(ctl, run);
   defineNodeCommands(ctl, run);
 }

@@ -9,7 +9,7 @@ import { volumeContext } from './find-volume.ts';
 import type { Run, Session } from './session.ts';
 import { statsShape } from './shapes.ts';
 import { sizeText, statsText } from './texts.ts';
-import { secretHelp, withCapability } from './volumes.ts';
+import { secretHelp, withCapability } from './volume-options.ts';
 
 const { Node } = services;
 

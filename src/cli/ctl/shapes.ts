@@ -2,6 +2,8 @@
  * What `ctl --json` prints. These shapes are an interface: keys are added, never renamed or removed. A key whose value is not known is left
  * out; sizes are bytes; times are ISO 8601 in UTC.
  */
+import { looksShortened } from '../../drivers/common/shorten-id.ts';
+import { decodeName } from '../../drivers/common/volume-id.ts';
 import type {
   NodeGetVolumeStatsResponse,
   Snapshot,
@@ -13,6 +15,8 @@ import type {
 
 export interface ShownVolume {
   readonly id: string;
+  /** What the id stands for, when the name could not be used as it is: `web[0]` of `v:nas/web.5b0.5d`. */
+  readonly name?: string;
   readonly capacityBytes?: number;
   readonly context: Readonly<Record<string, string>>;
   readonly source?: { readonly snapshot: string } | { readonly volume: string };
@@ -54,8 +58,10 @@ interface Status {
 export function volumeShape(volume: Volume, status?: Status): ShownVolume {
   const source = volume.contentSource && sourceShape(volume.contentSource);
   const topology = volume.accessibleTopology.map((one) => ({ ...one.segments }));
+  const name = nameWithin(volume.volumeId);
   return {
     id: volume.volumeId,
+    ...(name !== undefined && { name }),
     ...(volume.capacityBytes > 0 && { capacityBytes: volume.capacityBytes }),
     context: { ...volume.volumeContext },
     ...(source && { source }),
@@ -63,6 +69,12 @@ export function volumeShape(volume: Volume, status?: Status): ShownVolume {
     ...(status?.volumeCondition && { condition: conditionShape(status.volumeCondition) }),
     ...(status && status.publishedNodeIds.length > 0 && { publishedNodes: [...status.publishedNodeIds] }),
   };
+}
+
+function nameWithin(volumeId: string): string | undefined {
+  const id = volumeId.replace(/^v:[^/]+\//, '');
+  const name = looksShortened(id) ? undefined : decodeName(id);
+  return name === id ? undefined : name;
 }
 
 function sourceShape(source: VolumeContentSource): NonNullable<ShownVolume['source']> | undefined {

@@ -10,7 +10,7 @@ import { entriesWanted, gathered } from './list-volumes.ts';
 import type { Run, Session } from './session.ts';
 import { type ShownSnapshot, snapshotShape } from './shapes.ts';
 import { snapshotsText, snapshotText } from './texts.ts';
-import { secretHelp } from './volumes.ts';
+import { secretHelp } from './volume-options.ts';
 
 const { Controller } = services;
 

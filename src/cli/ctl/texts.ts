@@ -12,6 +12,7 @@ interface Column<T> {
 
 const volumeColumns: readonly Column<ShownVolume>[] = [
   { head: 'VOLUME', cell: (volume) => volume.id },
+  { head: 'NAME', cell: (volume) => volume.name ?? '' },
   { head: 'SIZE', cell: (volume) => sizeText(volume.capacityBytes) },
   { head: 'MADE FROM', cell: sourceText },
   { head: 'REACHABLE FROM', cell: (volume) => topologyText(volume.topology) },

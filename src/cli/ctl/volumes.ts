@@ -1,61 +1,51 @@
 /** `ctl create`, `clone`, `list`, `get`, `expand`, `validate`, `delete`. */
-import type { Command } from 'commander';
-import type { Init, VolumeContentSource } from '../../generated/csi.js';
+import { type Command, Option } from 'commander';
 import { services } from '../../generated/services.js';
 import { exitCodes } from '../exit-codes.ts';
-import { collect, collectPairSets, collectPairs, type Pairs, readSecrets } from '../pairs.ts';
-import { UsageError } from '../usage-error.ts';
+import { collectPairs, type Pairs, readSecrets } from '../pairs.ts';
 import { type CapabilityOptions, capabilityFrom, capacityFrom, parseCount } from './arguments.ts';
+import { createVolume } from './create-volume.ts';
 import { findVolume } from './find-volume.ts';
 import { gathered, listVolumes } from './list-volumes.ts';
+import { type NomadOptions, requireNomadCan, withNomad } from './nomad-options.ts';
+import { showNomadVolumes } from './nomad-show.ts';
 import type { Run, Session } from './session.ts';
-import { type ShownVolume, volumeShape } from './shapes.ts';
+import type { ShownVolume } from './shapes.ts';
 import { sizeText, volumesText, volumeText } from './texts.ts';
+import { type CreateOptions, secretHelp, withCapability, withCreateOptions } from './volume-options.ts';
 
 const { Controller } = services;
 
-export const secretHelp = 'a secret; key=@file keeps it out of the process list (repeatable)';
-
-interface CreateOptions extends CapabilityOptions {
-  readonly size?: string;
-  readonly limit?: string;
-  readonly connection?: string;
-  readonly param?: Pairs;
-  readonly fromSnapshot?: string;
-  readonly fromVolume?: string;
-  readonly topology?: readonly Pairs[];
-  readonly secret?: Pairs;
+interface FormatOptions extends CreateOptions, NomadOptions {
+  readonly format?: 'nomad';
 }
 
-export function withCapability(command: Command): Command {
-  return command
-    .option('--access <mode>', 'rwo, rwop, rox, rwx or a name of the CSI specification', 'rwo')
-    .option('--block', 'as a block device, without a file system')
-    .option('--fs-type <type>', 'the file system, such as ext4')
-    .option('--mount-flag <flag>', 'a mount option (repeatable)', collect);
-}
-
-function withCreateOptions(command: Command): Command {
-  return withCapability(command)
-    .option('--size <size>', 'such as 10Gi, 500M; without it the plugin chooses')
-    .option('--limit <size>', 'no larger than this')
-    .option('--connection <name>', 'the connection to make it on; short for --param connection=<name>')
-    .option('--param <key=value>', 'a parameter, as in a storage class (repeatable)', collectPairs)
-    .option('--topology <key=value,…>', 'where it must be reachable from; repeated: any one of them', collectPairSets)
-    .option('--secret <key=value>', secretHelp, collectPairs);
+function withFormat(command: Command): Command {
+  return withNomad(
+    command.addOption(
+      new Option(
+        '--format <format>',
+        'nomad: print the file for `nomad volume register`, or with --json for its API',
+      ).choices(['nomad']),
+    ),
+  );
 }
 
 export function defineVolumes(ctl: Command, run: Run): void {
-  withCreateOptions(ctl.command('create').argument('<name>'))
+  withFormat(withCreateOptions(ctl.command('create').argument('<name>')))
     .description('Make a volume')
     .option('--from-snapshot <id>', 'filled with a snapshot')
     .option('--from-volume <id>', 'filled with a copy of a volume')
-    .action((name: string, options: CreateOptions, command: Command) =>
+    .action((name: string, options: FormatOptions, command: Command) =>
       run(command, (session) => create(session, name, options)),
     );
-  withCreateOptions(ctl.command('clone').argument('<id>', 'the volume to copy').argument('<name>', 'of the new volume'))
+  withFormat(
+    withCreateOptions(
+      ctl.command('clone').argument('<id>', 'the volume to copy').argument('<name>', 'of the new volume'),
+    ),
+  )
     .description('Make a volume that is a copy of another')
-    .action((id: string, name: string, options: CreateOptions, command: Command) =>
+    .action((id: string, name: string, options: FormatOptions, command: Command) =>
       run(command, (session) => create(session, name, { ...sameConnection(id), ...options, fromVolume: id })),
     );
   ctl
@@ -105,30 +95,14 @@ export function defineVolumes(ctl: Command, run: Run): void {
     );
 }
 
-async function create(session: Session, name: string, options: CreateOptions): Promise<void> {
-  const { volume } = await session.call(`creating ${name}`, Controller.CreateVolume, {
-    name,
-    capacityRange: capacityFrom(options.size, options.limit),
-    volumeCapabilities: [capabilityFrom(options)],
-    parameters: { ...options.param, ...(options.connection !== undefined && { connection: options.connection }) },
-    secrets: await readSecrets(options.secret),
-    volumeContentSource: sourceFrom(options),
-    accessibilityRequirements: options.topology && {
-      requisite: options.topology.map((segments) => ({ segments })),
-      preferred: options.topology.map((segments) => ({ segments })),
-    },
-  });
-  if (volume === undefined) throw new Error('the plugin answered CreateVolume without a volume');
-  const shown = volumeShape(volume);
-  session.show(shown, volumeText(shown, session));
-}
-
-function sourceFrom({ fromSnapshot, fromVolume }: CreateOptions): Init<VolumeContentSource> | undefined {
-  if (fromSnapshot !== undefined && fromVolume !== undefined) {
-    throw new UsageError('a volume is made from a snapshot or from a volume, not from both');
+async function create(session: Session, name: string, options: FormatOptions): Promise<void> {
+  if (options.format === 'nomad') {
+    requireNomadCan(options);
+    const volume = await createVolume(session, name, options);
+    return await showNomadVolumes(session, [{ name, made: volume }], options);
   }
-  if (fromSnapshot !== undefined) return { snapshot: { snapshotId: fromSnapshot } };
-  return fromVolume === undefined ? undefined : { volume: { volumeId: fromVolume } };
+  const shown = await createVolume(session, name, options);
+  session.show(shown, volumeText(shown, session));
 }
 
 /** A copy is made where the volume is, unless another connection is named. */

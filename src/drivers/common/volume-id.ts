@@ -53,6 +53,17 @@ export function encodeName(name: string): string {
   return id;
 }
 
+/** The name that {@link encodeName} made this id from. Undefined when it did not: then nothing tells the name. */
+export function decodeName(id: string): string | undefined {
+  if (!isVolumeId(id)) return undefined;
+  const bytes = id.replace(/\.([0-9a-f]{2})/g, (_all, digits: string) =>
+    String.fromCharCode(Number.parseInt(digits, 16)),
+  );
+  const name = Buffer.from(bytes, 'latin1').toString('utf8');
+  // No volume is made under a name with control characters, and they could steer a terminal.
+  return encodeName(name) === id && !/\p{Cc}/u.test(name) ? name : undefined;
+}
+
 function requireName(text: string, what: string): void {
   if (text === '') throw new CallError('INVALID_ARGUMENT', `the ${what} is empty`);
   if (/[\p{Cc}\p{Cs}]/u.test(text)) {
