@@ -7,8 +7,8 @@
  *   --parameter NAME=VALUE   volumes of those two are created with it
  *   --subject NAME           only these: direct, proxy, node, deno, none
  *   --case NAME              only these calls: Probe, NodeGetInfo, GetCapacity, Create+Delete, Publish+Unpublish
- *   --rounds N, --slice MS   how often, and for how long each time (10 rounds of 250 ms)
- *   --starts N               how often each is started (10; 0 leaves it out)
+ *   --rounds N, --slice MS   how often, and for how long each time (8 rounds of 250 ms)
+ *   --starts N               how often each is started (8; 0 leaves it out)
  *   --long                   memory over 100,000 calls too (minutes)
  *   --json                   everything as JSON
  *
@@ -37,9 +37,9 @@ const { values: options } = parseArgs({
     parameter: { type: 'string', multiple: true, default: [] },
     subject: { type: 'string', multiple: true, default: [] },
     case: { type: 'string', multiple: true, default: [] },
-    rounds: { type: 'string', default: '10' },
+    rounds: { type: 'string', default: '8' },
     slice: { type: 'string', default: '250' },
-    starts: { type: 'string', default: '10' },
+    starts: { type: 'string', default: '8' },
     long: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
   },
