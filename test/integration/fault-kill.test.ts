@@ -14,8 +14,8 @@ import {
   outcomeOf,
   volumeRequest,
 } from './csi-calls.ts';
-import { cannotKillAtSteps, distinctSteps, oneFileThread, watchSteps } from './kill-at-step.ts';
 import { assertAtRest, assertLeavesNothing, makeSite, type Server, type Site } from './server-under-test.ts';
+import { cannotTrace, distinctSteps, oneFileThread, watchFiles } from './watch-files.ts';
 
 const { Controller } = services;
 
@@ -137,14 +137,14 @@ async function assertNothingHalf(site: Site, before: Tree, after: Tree): Promise
 }
 
 for (const [title, operation] of Object.entries(operations)) {
-  test(`${title} is killed at every step`, { skip: cannotKillAtSteps }, async (t) => {
+  test(`${title} is killed at every step`, { skip: cannotTrace }, async (t) => {
     const site = await prepare(t);
     const trace = site.path('trace');
     let server = await site.start({ env: oneFileThread });
 
     await reset(site);
     const before = await stateOf(site, server);
-    const watch = await watchSteps(server, trace);
+    const watch = await watchFiles(server, { file: trace });
     const answer = await operation(server);
     const steps = await watch.end();
     const after = await stateOf(site, server);
@@ -153,7 +153,7 @@ for (const [title, operation] of Object.entries(operations)) {
     const faults = [
       ...distinctSteps(steps).map((step) => ({
         title: step.line.replaceAll(site.root, ''),
-        arm: () => watchSteps(server, trace, step),
+        arm: () => watchFiles(server, { file: trace, killAt: step }),
       })),
       ...(copiers[title] ?? []).map((program) => ({
         title: program,

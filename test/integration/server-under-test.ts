@@ -200,11 +200,15 @@ export async function eventually(holds: () => Promise<void>): Promise<void> {
 }
 
 /**
- * What a server must not keep when no call is in flight: children, mounts, folders of unfinished work. It must be alive and answer. What a
- * cancelled call leaves behind may take a moment to go.
+ * What a server must not keep when no call is in flight: children, mounts, folders of unfinished work. It must be alive and answer, and must
+ * not have found a fault in itself. What a cancelled call leaves behind may take a moment to go.
  */
 export async function assertAtRest(site: Site, server: Server): Promise<void> {
   await server.call(services.Identity.Probe, {});
+  assert.deepEqual(
+    server.log.filter(({ level }) => level === 'error'),
+    [],
+  );
   await eventually(async () => {
     assert.deepEqual(await site.processes(), [server.pid]);
     assert.deepEqual(await mountsBelow(site.root), []);

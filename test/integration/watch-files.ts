@@ -1,11 +1,11 @@
-/** SIGKILL for a server at one certain system call of its, by strace(1): the server itself knows of nothing. */
+/** What a server does with files, seen by strace(1), and SIGKILL at one certain system call of its. The server itself knows of nothing. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import type { Server } from './server-under-test.ts';
 
 /** Why it cannot be done here, or false. */
-export const cannotKillAtSteps = spawnSync('strace', ['-V']).error ? 'NOT TESTED: strace is not installed' : false;
+export const cannotTrace = spawnSync('strace', ['-V']).error ? 'NOT TESTED: strace is not installed' : false;
 
 /** System calls that change a file system, and those that wait for a disk. */
 const steps =
@@ -15,8 +15,17 @@ const steps =
 export const oneFileThread = { UV_THREADPOOL_SIZE: '1' } as const;
 
 export interface Watch {
-  /** Lets go of the server, if it lives, and gives its steps. */
+  /** Lets go of the server, if it lives, and gives what it did. */
   end(): Promise<readonly Step[]>;
+}
+
+export interface WatchOptions {
+  /** Where strace writes. */
+  readonly file: string;
+  /** Which system calls are seen, as strace takes them. Default: those that change something. */
+  readonly calls?: string;
+  /** Kills the server before this takes effect. */
+  readonly killAt?: Step;
 }
 
 /** A system call: the `number`th of its name, from 1. */
@@ -27,11 +36,11 @@ export interface Step {
   readonly line: string;
 }
 
-/** Watches the steps of a server from now on; kills it before `killAt` takes effect. */
-export async function watchSteps(server: Server, file: string, killAt?: Step): Promise<Watch> {
+/** Watches the server, which must have been started with {@link oneFileThread} and have served a call, from now on. */
+export async function watchFiles(server: Server, { file, calls = steps, killAt }: WatchOptions): Promise<Watch> {
   const inject = killAt ? [`--inject=${killAt.name}:signal=KILL:when=${killAt.number}`] : [];
   const thread = await fileThreadOf(server.pid);
-  const strace = spawn('strace', ['-o', file, `--trace=${steps}`, ...inject, '-p', thread], {
+  const strace = spawn('strace', ['-o', file, `--trace=${calls}`, ...inject, '-p', thread], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   const ended = once(strace, 'close');
