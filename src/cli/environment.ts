@@ -15,6 +15,8 @@ export interface ProcessFacts {
   /** `CSI_NODE_ID`, or else the host name. */
   readonly nodeName: string;
   readonly env: Shell['env'];
+  /** Default: what the kernel says, which within a container is the container's name. */
+  readonly hostName?: string | undefined;
   readonly run: RunCommand;
   readonly log: Logger;
 }
@@ -30,7 +32,7 @@ export function directEnvironment(facts: ProcessFacts): DriverEnvironment {
 export function proxyEnvironment(facts: ProcessFacts, mountGroup = false): ProxyEnvironment {
   return {
     ...facts,
-    hostName: hostname(),
+    hostName: facts.hostName ?? hostname(),
     readFile: (path) => readFile(path, 'utf8'),
     initiatorNameFile: '/etc/iscsi/initiatorname.iscsi',
     hostNqnFile: '/etc/nvme/hostnqn',

@@ -1,9 +1,9 @@
 /** `switchboard serve`: the command line of the server. */
 import { access } from 'node:fs/promises';
-import { hostname } from 'node:os';
 import { type Command, Option } from 'commander';
 import { logLevels } from '../core/logger.ts';
 import { currentAccount } from './account.ts';
+import { hostName } from './host-name.ts';
 import type { Outcome } from './outcome.ts';
 import { collect } from './pairs.ts';
 import { serveSettings } from './serve-settings.ts';
@@ -13,7 +13,7 @@ import { systemConfigPath } from './state-directory.ts';
 const help = `
 Every option can also be given as SWITCHBOARD_<OPTION> or DEMOCRATIC_CSI_<OPTION>, such as SWITCHBOARD_LOG_LEVEL=debug.
 Precedence: option, SWITCHBOARD_…, DEMOCRATIC_CSI_…, CSI_ENDPOINT and sockets inherited from systemd, default.
-CSI_NODE_ID is this node's name; without it the host name is. CSI_VERSION goes before --csi-version.
+CSI_NODE_ID is this node's name; without it the host name is, which within a container SWITCHBOARD_HOST_NAME_FILE tells. CSI_VERSION goes before --csi-version.
 
 Without a configuration the server keeps one of its own in SWITCHBOARD_STATE_DIR (root: /var/lib/switchboard, others:
 ~/.local/share/switchboard), with a first connection to local directories.
@@ -54,12 +54,24 @@ export function define(command: Command, shell: Shell, outcome: Outcome): void {
       'how host programs are run: auto, direct, chroot, nsenter, loader (default: auto)',
     )
     .option('--host-root <directory>', 'where the host’s root directory is mounted (default: /host)')
+    .option('--docker-socket <path>', 'one more unix socket, for Docker alone: /run/docker/plugins/switchboard.sock')
+    .option(
+      '--docker-default <key=value>',
+      'an option of Docker volumes that are made without it (repeatable)',
+      collect,
+    )
+    .option('--docker-scope <scope>', 'global or local (default: global when every node reaches all volumes)')
+    .option('--docker-mount-root <directory>', 'where volumes are mounted for Docker (default: in the state directory)')
+    .option('--docker-secrets-folder <directory>', 'the files that -o secret.KEY=@FILE may name (default: none)')
+    .option('--swarm <when>', 'serve CSI as Docker Swarm needs it: auto, on or off (default: auto)')
+    .option('--log-file <path>', 'log into this file too')
+    .option('--log-file-size <size>', 'of that file, and of the full one before it, <path>.1 (default: 10Mi)')
     .option('--stop-timeout <seconds>', 'for calls in flight to finish when stopped (default: 30)')
     .addHelpText('after', help)
     .action(async () => {
       const settings = serveSettings(command.opts(), shell.env, {
         ...currentAccount(),
-        hostName: hostname(),
+        hostName: await hostName(shell.env),
         pid: process.pid,
         outIsTerminal: shell.outIsTerminal,
         hasSystemConfig: await access(systemConfigPath).then(

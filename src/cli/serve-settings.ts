@@ -1,7 +1,10 @@
 /** What `serve` was asked to do, from flags, environment and the machine. Pure: it reads nothing else. */
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { type LogLevel, logLevels } from '../core/logger.ts';
+import { parseSize } from '../core/sizes.ts';
+import { type SwarmSetting, swarmSettings } from '../frontends/csi/swarm.ts';
 import type { TlsFiles } from '../frontends/listener/tls-files.ts';
+import { type DockerDoorSettings, dockerSettings } from './docker-settings.ts';
 import { type HostFlags, hostFlags } from './host-options.ts';
 import { type HttpSettings, httpSettings } from './http-settings.ts';
 import { type Flags, type SettingReader, settingReader } from './setting-reader.ts';
@@ -37,6 +40,11 @@ export interface ServeSettings {
   readonly http: HttpSettings | undefined;
   readonly stopTimeoutMs: number;
   readonly nodeName: string;
+  readonly hostName: string;
+  readonly docker: DockerDoorSettings;
+  readonly swarm: SwarmSetting;
+  /** The log goes there too. */
+  readonly logFile: { readonly path: string; readonly maxBytes: number } | undefined;
   /** How programs of the host are reached, as far as the command line and the environment say. */
   readonly host: HostFlags;
 }
@@ -62,6 +70,10 @@ export function serveSettings(flags: Flags, env: Shell['env'], machine: Machine)
     http: httpSettings(read),
     stopTimeoutMs: (read.integer('stop-timeout', 0, 86_400) ?? 30) * 1000,
     nodeName: env.CSI_NODE_ID || machine.hostName,
+    hostName: machine.hostName,
+    docker: dockerSettings(read, stateDirectory(env, machine)),
+    swarm: oneOf('swarm', read.text('swarm'), swarmSettings) ?? 'auto',
+    logFile: logFile(read),
     host: hostFlags(read),
   };
 }
@@ -126,6 +138,12 @@ function tlsSettings(read: SettingReader): TlsFiles | undefined {
     `TLS needs ${missing.join(' and ')} too`,
     'Clients are known by their certificate, so the authority that signs them is part of it.',
   );
+}
+
+function logFile(read: SettingReader): ServeSettings['logFile'] {
+  const path = read.text('log-file');
+  const size = read.text('log-file-size') ?? '10Mi';
+  return path === undefined ? undefined : { path: resolve(path), maxBytes: parseSize(size) };
 }
 
 function nonEmpty(name: string, value: string | undefined): string | undefined {

@@ -6,6 +6,7 @@ import { commit, version } from '../core/version.ts';
 import { surviveDefects } from './defects.ts';
 import { embeddedConfig } from './embedded-config.ts';
 import { exitCodes } from './exit-codes.ts';
+import { openLogFile } from './log-file.ts';
 import { loadMainConfig } from './main-config.ts';
 import type { ServeSettings } from './serve-settings.ts';
 import { type RunningServer, startServer } from './server.ts';
@@ -16,7 +17,12 @@ import { stopSignals } from './stop-signals.ts';
 
 /** Serves until it is told to stop, and resolves with the exit code. Rejects when it cannot start, or had better start anew. */
 export async function serve(settings: ServeSettings, shell: Shell): Promise<number> {
-  const log = createLogger({ level: settings.logLevel, format: settings.logFormat, write: shell.out });
+  const logFile = settings.logFile && openLogFile({ ...settings.logFile, onFailure: (why) => shell.err(`${why}\n`) });
+  const write = (line: string) => {
+    shell.out(line);
+    logFile?.write(line);
+  };
+  const log = createLogger({ level: settings.logLevel, format: settings.logFormat, write });
   const signals = stopSignals(log);
   const defects = surviveDefects(log);
   const manager = serviceManager(shell.env, log);
@@ -34,10 +40,14 @@ export async function serve(settings: ServeSettings, shell: Shell): Promise<numb
     await Promise.all([server.stop(settings.stopTimeoutMs), manager.stopping(callsInFlight)]);
     log.info('stopped');
     return exitCodes.done;
+  } catch (error) {
+    logFile?.write(`${new Date().toISOString()} ended: ${error instanceof Error ? error.message : String(error)}\n`);
+    throw error;
   } finally {
     manager.stop();
     defects.stop();
     signals.stop();
+    await logFile?.close();
   }
 }
 

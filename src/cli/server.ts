@@ -4,10 +4,12 @@ import type { Driver } from '../core/driver.ts';
 import type { Logger } from '../core/logger.ts';
 import { commit, version } from '../core/version.ts';
 import { createCsiFrontend } from '../frontends/csi/frontend.ts';
+import { detectSwarm, forSwarm } from '../frontends/csi/swarm.ts';
 import { parseEndpoint } from '../frontends/listener/endpoints.ts';
 import { type Listener, listen } from '../frontends/listener/listen.ts';
 import { type Meter, silentMeter } from '../pipeline/meter.ts';
 import { createPipeline, type Pipeline } from '../pipeline/pipeline.ts';
+import { type DockerDoor, noDockerDoor, openDockerDoor } from './docker-door.ts';
 import { hostSettings } from './host-options.ts';
 import { hostTools } from './host-tools.ts';
 import type { HttpDoor, HttpDoorOptions, OpenHttpDoor } from './http-door.ts';
@@ -21,7 +23,7 @@ export interface ServerOptions {
   readonly config: MainConfig;
   readonly settings: ListenSettings &
     Pick<ServeSettings, 'csiName' | 'nodeName' | 'specMinor' | 'modes'> &
-    Partial<Pick<ServeSettings, 'host' | 'http'>>;
+    Partial<Pick<ServeSettings, 'host' | 'hostName' | 'http' | 'docker' | 'swarm'>>;
   readonly env: Shell['env'];
   readonly log: Logger;
 }
@@ -47,7 +49,7 @@ const graceMs = 10_000;
 
 /** Resolves when clients can connect. Rejects with CallError when a setting cannot work or an address cannot be listened on. */
 export async function startServer({ config, settings, env, log }: ServerOptions): Promise<RunningServer> {
-  const { csiName, nodeName, socketMode } = settings;
+  const { csiName, nodeName, hostName, socketMode, docker } = settings;
   const httpDoor = settings.http && (await newHttpDoor({ settings: settings.http, csiName, socketMode, log }));
   const metrics: Meter = httpDoor?.metrics ?? silentMeter;
   const modes = (['controller', 'node'] as const).filter((mode) => settings.modes[mode]);
@@ -59,52 +61,54 @@ export async function startServer({ config, settings, env, log }: ServerOptions)
     onCommand: ({ program, outcome, milliseconds }) =>
       metrics.backendAnswered({ backend: 'exec', request: program, outcome, seconds: milliseconds / 1000 }),
   });
-  const driver = await openDriver(config, { csiName, nodeName, env, run, hostRoot: host.root, log });
+  const driver = await openDriver(config, { csiName, nodeName, hostName, env, run, hostRoot: host.root, log });
   const pipeline = createPipeline({ log, metrics, onFailure: httpDoor?.onFailure });
-  const frontend = createCsiFrontend(atSpecVersion(driver, settings.specMinor), {
+  const endpoints = settings.endpoints.map(parseEndpoint);
+  const sockets = endpoints.flatMap((endpoint) => (endpoint.kind === 'unix' ? endpoint.path : []));
+  const swarm = detectSwarm(settings.swarm ?? 'auto', sockets);
+  const frontend = createCsiFrontend(forSwarm(atSpecVersion(driver, settings.specMinor), swarm), {
     pipeline,
     pluginName: csiName,
     version,
     commit,
     modes: new Set(modes),
   });
+  // Docker has one plugin make its volumes and mount them.
+  const door =
+    docker && modes.length === 2 ? openDockerDoor(driver, { settings: docker, pipeline, log }) : noDockerDoor;
   let listener: Listener | undefined;
+  let dockerListener: Listener | undefined;
   let http: OpenHttpDoor | undefined;
   try {
-    listener = await listen({
-      ...settings,
-      endpoints: settings.endpoints.map(parseEndpoint),
-      log,
-      onHttp2: frontend.accept,
-      // Nothing else is served here.
-      onHttp1: (socket) => socket.destroy(),
-    });
+    listener = await listen({ ...settings, endpoints, log, onHttp2: frontend.accept, onHttp1: door.accept });
+    dockerListener = docker?.endpoint === undefined ? undefined : await listenForDocker(docker.endpoint, door, log);
     const { addresses } = listener;
     const plugin = { name: csiName, nodeName, modes, version, commit, addresses };
     http = await httpDoor?.open({ driver, pipeline, plugin, log });
   } catch (error) {
-    await listener?.close();
+    await Promise.all([listener?.close(), dockerListener?.close()]);
     await driver.close();
     throw error;
   }
   const { addresses, stopAccepting, close } = listener;
+  void door.begin();
 
   async function shutDown(limitMs: number): Promise<void> {
     http?.stopping();
-    await stopAccepting();
-    await frontend.stop(limitMs);
-    const ended = Promise.all([pipeline.idle(), driver.close(), close(), http?.close()]);
+    await Promise.all([stopAccepting(), dockerListener?.stopAccepting()]);
+    await Promise.all([frontend.stop(limitMs), door.stop(limitMs)]);
+    const ended = Promise.all([pipeline.idle(), driver.close(), close(), dockerListener?.close(), http?.close()]);
     if (!(await within(graceMs, ended))) log.warn('some work did not end; it is left behind');
   }
 
   let stopping: Promise<void> | undefined;
   return {
-    addresses,
+    addresses: [...addresses, ...(dockerListener?.addresses ?? [])],
     httpAddresses: http?.addresses ?? [],
     driver,
     pipeline,
     stop(limitMs) {
-      if (stopping) void frontend.stop(limitMs);
+      if (stopping) void Promise.all([frontend.stop(limitMs), door.stop(limitMs)]);
       stopping ??= shutDown(limitMs);
       return stopping;
     },
@@ -115,6 +119,11 @@ export async function startServer({ config, settings, env, log }: ServerOptions)
 async function newHttpDoor(options: HttpDoorOptions): Promise<HttpDoor> {
   const { createHttpDoor } = await import('./http-door.ts');
   return createHttpDoor(options);
+}
+
+/** A socket that speaks nothing but Docker's protocol. */
+function listenForDocker(endpoint: string, { accept }: DockerDoor, log: Logger): Promise<Listener> {
+  return listen({ endpoints: [parseEndpoint(endpoint)], log, onHttp2: (stream) => stream.destroy(), onHttp1: accept });
 }
 
 /** Whether the work ended in time. */

@@ -9,6 +9,8 @@ export interface SettingReader {
   text(name: string): string | undefined;
   /** A repeated flag, or a variable whose values are separated by commas. Empty: not given. */
   list(name: string): readonly string[];
+  /** A repeated flag `key=value`, or a variable whose pairs are separated by white space. */
+  pairs(name: string): Readonly<Record<string, string>>;
   yes(name: string): boolean;
   /** A whole number within the bounds. */
   integer(name: string, least: number, most: number): number | undefined;
@@ -34,6 +36,11 @@ export function settingReader(flags: Flags, env: Shell['env'], prefixes = defaul
       if (Array.isArray(value)) return value.flatMap(splitList);
       return typeof value === 'string' ? splitList(value) : [];
     },
+    pairs(name) {
+      const value = raw(name);
+      const texts = Array.isArray(value) ? value : typeof value === 'string' ? value.split(/\s+/).filter(Boolean) : [];
+      return Object.fromEntries(texts.map((one) => pair(name, one)));
+    },
     yes(name) {
       const value = raw(name);
       if (typeof value !== 'string') return value === true;
@@ -49,6 +56,12 @@ export function settingReader(flags: Flags, env: Shell['env'], prefixes = defaul
       throw new UsageError(`${name}: "${value}" is not a whole number from ${least} to ${most}`);
     },
   };
+}
+
+function pair(name: string, text: string): [string, string] {
+  const at = text.indexOf('=');
+  if (at > 0) return [text.slice(0, at), text.slice(at + 1)];
+  throw new UsageError(`${name}: "${text}" is not key=value`);
 }
 
 function splitList(text: string): string[] {

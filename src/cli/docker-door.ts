@@ -1,0 +1,69 @@
+/** The door for Docker, which is loaded when Docker knocks, or when it left something to do the last time. */
+import { access } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
+import type { Driver } from '../core/driver.ts';
+import { asCallError } from '../core/errors.ts';
+import type { Logger } from '../core/logger.ts';
+import type { DockerFrontend } from '../frontends/docker/frontend.ts';
+import type { Pipeline } from '../pipeline/pipeline.ts';
+import type { DockerDoorSettings } from './docker-settings.ts';
+
+export interface DockerDoor {
+  /** Takes over a connection that speaks HTTP/1.1. */
+  accept(socket: Duplex): void;
+  /** Takes up what was left undone by an earlier run. Never rejects. */
+  begin(): Promise<void>;
+  /** As {@link DockerFrontend.stop}. */
+  stop(limitMs: number): Promise<void>;
+}
+
+export interface DockerDoorOptions {
+  readonly settings: DockerDoorSettings;
+  readonly pipeline: Pipeline;
+  readonly log: Logger;
+}
+
+export function openDockerDoor(driver: Driver, { settings, pipeline, log }: DockerDoorOptions): DockerDoor {
+  let loading: Promise<DockerFrontend> | undefined;
+  let stopped = false;
+
+  const report = (error: unknown) => log.error('Docker cannot be served', { error: asCallError(error).message });
+
+  function load(): Promise<DockerFrontend> {
+    loading ??= import('../frontends/docker/frontend.ts').then(({ createDockerFrontend }) =>
+      createDockerFrontend(driver, { ...settings, pipeline, log }),
+    );
+    return loading;
+  }
+
+  return {
+    accept(socket) {
+      load().then(
+        (frontend) => (stopped ? socket.destroy() : frontend.accept(socket)),
+        (error: unknown) => {
+          report(error);
+          socket.destroy();
+        },
+      );
+    },
+    async begin() {
+      const isUsed = await access(join(settings.stateFolder, 'mounts')).then(
+        () => true,
+        () => false,
+      );
+      if (isUsed && !stopped) await load().catch(report);
+    },
+    async stop(limitMs) {
+      stopped = true;
+      await (await loading?.catch(() => undefined))?.stop(limitMs);
+    },
+  };
+}
+
+/** For a process that is only one half of what Docker needs. */
+export const noDockerDoor: DockerDoor = {
+  accept: (socket) => void socket.destroy(),
+  begin: async () => {},
+  stop: async () => {},
+};
