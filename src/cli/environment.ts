@@ -1,6 +1,7 @@
 /** What drivers are told about the process they run in. */
-import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
+import { readHostFile } from '../backends/exec/host-file.ts';
+import { defaultHostSettings } from '../backends/exec/host-settings.ts';
 import type { RunCommand } from '../backends/exec/run.ts';
 import type { Logger } from '../core/logger.ts';
 import { driverType, driverTypes } from '../drivers/index.ts';
@@ -14,10 +15,12 @@ export interface ProcessFacts {
   readonly csiName: string;
   /** `CSI_NODE_ID`, or else the host name. */
   readonly nodeName: string;
-  readonly env: Shell['env'];
   /** Default: what the kernel says, which within a container is the container's name. */
   readonly hostName?: string | undefined;
+  readonly env: Shell['env'];
   readonly run: RunCommand;
+  /** Where the host's root directory is mounted, if it is. */
+  readonly hostRoot?: string | undefined;
   readonly log: Logger;
 }
 
@@ -33,7 +36,7 @@ export function proxyEnvironment(facts: ProcessFacts, mountGroup = false): Proxy
   return {
     ...facts,
     hostName: facts.hostName ?? hostname(),
-    readFile: (path) => readFile(path, 'utf8'),
+    readFile: (path) => readHostFile(path, facts.hostRoot ?? defaultHostSettings.root),
     initiatorNameFile: '/etc/iscsi/initiatorname.iscsi',
     hostNqnFile: '/etc/nvme/hostnqn',
     driverType,

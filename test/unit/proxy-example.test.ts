@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
+import { parseMainConfig } from '../../src/cli/main-config.ts';
 import type { ConnectionOptions } from '../../src/config/common.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { driverType } from '../../src/drivers/index.ts';
-import { type ProxyConfig, proxySchema } from '../../src/proxy/config.ts';
+import type { ProxyConfig } from '../../src/proxy/config.ts';
 import { nodeAddress } from '../../src/proxy/node-address.ts';
 import { encodeNodeId } from '../../src/proxy/node-identity.ts';
 import { explainNodeTopology } from '../../src/proxy/node-topology.ts';
@@ -13,9 +14,10 @@ import { placesFrom } from '../../src/proxy/placement.ts';
 const file = new URL('../../examples/switchboard.yaml', import.meta.url);
 
 function parse(text: string): ProxyConfig {
-  const loaded = parseConfig(text, 'switchboard.yaml', () => proxySchema, { env: {} });
-  assert.deepEqual(loaded.warnings, []);
-  return loaded.value;
+  const main = parseMainConfig(text, 'switchboard.yaml', {});
+  assert.ok(main.kind === 'proxy');
+  assert.deepEqual(main.loaded.warnings, []);
+  return main.loaded.value;
 }
 
 test('the example of the main file is understood to the last key, and says what its comments say', async () => {

@@ -18,15 +18,13 @@ const interpreter = 3;
 const neededTag = 1;
 const stringsTag = 5;
 const runPathTags: readonly number[] = [15, 29];
-/** No string table of a real file is larger. */
-const mostBytes = 2 ** 26;
 
-/** Reads the headers of a file. Undefined when it is not an ELF file, such as a script; throws what reading throws. */
+/** Reads the headers of a file. Undefined when it is not an ELF file, such as a script. Throws when it cannot be read. */
 export async function readElf(path: string): Promise<Elf | undefined> {
   const file = await open(path);
   try {
     const header = await bytes(file, 0, 64);
-    if (header.length < 52 || header.readUInt32BE(0) !== 0x7f454c46) return undefined;
+    if (header.length < 64 || header.readUInt32BE(0) !== 0x7f454c46) return undefined;
     const words = wordsOf(header);
     const segments = await readSegments(file, header, words);
     const named = segments.find((one) => one.type === interpreter);
@@ -113,10 +111,10 @@ function terminated(buffer: Buffer, at: number): string {
   return buffer.toString('utf8', at, end < 0 ? buffer.length : end);
 }
 
-/** Fewer at the end of the file. */
+/** Fewer where the file ends before, whatever its headers say. */
 async function bytes(file: FileHandle, offset: number, size: number): Promise<Buffer> {
-  if (size > mostBytes) return Buffer.alloc(0);
-  const buffer = Buffer.alloc(size);
-  const { bytesRead } = await file.read(buffer, 0, size, offset);
+  const left = (await file.stat()).size - offset;
+  const buffer = Buffer.alloc(Math.max(0, Math.min(size, left)));
+  const { bytesRead } = await file.read(buffer, 0, buffer.length, buffer.length > 0 ? offset : 0);
   return buffer.subarray(0, bytesRead);
 }

@@ -23,8 +23,13 @@ export async function findProgram(
   return undefined;
 }
 
-/** Whether there is a file that somebody may run. */
-export async function isProgram(path: string): Promise<boolean> {
+async function isProgram(path: string): Promise<boolean> {
+  return (await editionOf(path)) !== undefined;
+}
+
+/** Tells one edition of a program from the next that takes its place; undefined when there is no file that somebody may run. */
+export async function editionOf(path: string): Promise<string | undefined> {
   const found = await stat(path).catch(() => undefined);
-  return found?.isFile() === true && (found.mode & 0o111) !== 0;
+  if (found?.isFile() !== true || (found.mode & 0o111) === 0) return undefined;
+  return `${found.dev} ${found.ino} ${found.mtimeMs} ${found.size}`;
 }

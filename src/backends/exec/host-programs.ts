@@ -1,6 +1,6 @@
 /** The programs of the host, each found once and started by the strategy that fits it. */
 import { CallError } from '../../core/errors.ts';
-import { isProgram } from './find-program.ts';
+import { editionOf } from './find-program.ts';
 import type { HostPlace } from './host-place.ts';
 import type { HostSettings } from './host-settings.ts';
 import { directStrategy, type HostStrategy, type Invocation } from './host-strategy.ts';
@@ -23,10 +23,14 @@ export interface HostPrograms {
   locateProgram(program: string): Promise<Located>;
 }
 
+interface Known extends FoundThere {
+  readonly edition: string | undefined;
+}
+
 /** Makes the strategy that the settings describe. Nothing is looked at before the first program is asked for. */
 export function createHostPrograms(options: HostProgramsOptions): HostPrograms {
   const { settings, path } = options;
-  const known = new Map<string, FoundThere>();
+  const known = new Map<string, Known>();
 
   const strategy: HostStrategy = (program, args) => {
     if (settings.strategy === 'direct' && !Object.hasOwn(settings.programs, program))
@@ -50,14 +54,14 @@ export function createHostPrograms(options: HostProgramsOptions): HostPrograms {
     return invocation(located, translateArguments(program, args, roots));
   }
 
-  /** Looks for a program, or only whether it is still there if it was found before. */
+  /** Looks for a program, or only whether it is still the same if it was found before. */
   async function find(program: string, type: string | undefined, root?: 'own'): Promise<FoundThere> {
     const key = root === undefined ? keyOf(program, type) : `${program}, ${root} root`;
     const before = known.get(key);
-    if (before && (await isProgram(before.file))) return before;
+    if (before && (await editionOf(before.file)) === before.edition) return before;
     const helped = root === undefined && type !== undefined && (await needsHostsHelper(type, { settings, path }));
     const located = found(await locate(program, { settings, path, inRoot: helped ? 'host' : root }));
-    known.set(key, located);
+    known.set(key, { ...located, edition: await editionOf(located.file) });
     return located;
   }
 
