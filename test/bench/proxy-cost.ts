@@ -15,6 +15,7 @@ export function proxyCosts(results: readonly CaseResult[]): ProxyCost[] {
       {
         case: one.case.name,
         concurrency: one.concurrency,
+        ms: proxy.cpuMs - direct.cpuMs,
         percent: (proxy.cpuMs / direct.cpuMs - 1) * 100,
         plusMinus: (standardError(differences) / direct.cpuMs) * 100,
       },

@@ -95,7 +95,7 @@ function proxyRows({ proxyCost }: Results): Row[] {
   return names.map((name) => {
     const of = (concurrency: number) => {
       const found = proxyCost.find((one) => one.case === name && one.concurrency === concurrency);
-      return found ? `${signed(found.percent)} % ±${found.plusMinus.toFixed(1)}` : '–';
+      return found ? `${signed(found.percent)} % ±${found.plusMinus.toFixed(1)} (${signed(found.ms, 3)} ms)` : '–';
     };
     return [name, of(1), of(32)];
   });
@@ -124,7 +124,7 @@ const aimRows = (results: Results): Row[] =>
     isMet ? '✓' : '✗',
   ]);
 
-const signed = (value: number) => `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(1)}`;
+const signed = (value: number, digits = 1) => `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(digits)}`;
 
 const number = (value: number | undefined, digits: number) => (value === undefined ? '–' : value.toFixed(digits));
 

@@ -20,12 +20,13 @@ export interface SubjectResult {
   readonly growth?: readonly Sample[];
 }
 
-/** The proxy's own part of a call: how much more CPU time an operation takes behind it, in percent. */
+/** The proxy's own part of a call: how much more CPU time an operation takes behind it. */
 export interface ProxyCost {
   readonly case: string;
   readonly concurrency: number;
+  readonly ms: number;
   readonly percent: number;
-  /** The standard error of that. */
+  /** The standard error of the percentage. */
   readonly plusMinus: number;
 }
 
