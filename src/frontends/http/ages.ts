@@ -1,4 +1,4 @@
-/** Lengths of time, for people. */
+/** Times, for people. */
 const units: readonly (readonly [string, number])[] = [
   ['d', 86_400],
   ['h', 3600],
@@ -14,4 +14,9 @@ export function formatAge(seconds: number): string {
   const next = units[first + 1];
   const rest = next && Math.floor((seconds % size) / next[1]);
   return `${Math.floor(seconds / size)} ${name}${next && rest ? ` ${rest} ${next[0]}` : ''}`;
+}
+
+/** `2025-11-21 04:00:02 UTC` of an ISO 8601 text in UTC. */
+export function formatClock(iso: string): string {
+  return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
 }

@@ -1,6 +1,7 @@
 /** The status page: connections, this node, and the plugin itself. */
+import { dirname } from 'node:path';
 import { formatSize } from '../../core/sizes.ts';
-import { formatAge } from './ages.ts';
+import { formatAge, formatClock } from './ages.ts';
 import { type Html, html } from './html.ts';
 import { empty, section, table } from './page-work.ts';
 import type { ConnectionTold, Status } from './status.ts';
@@ -10,7 +11,7 @@ export function connectionsSection(status: Status): Html {
   return section(
     'connections',
     'Connections',
-    filesProblem ? `as they were last seen: ${filesProblem}` : '',
+    filesProblem ? `as they were last seen: ${filesProblem}` : folderOf(connections),
     connections.length === 0
       ? empty('There are no connections yet: each file in the folder of connections is one.')
       : table(
@@ -20,21 +21,26 @@ export function connectionsSection(status: Status): Html {
   );
 }
 
+/** All files are in one folder. */
+function folderOf([first]: readonly ConnectionTold[]): string {
+  return first?.file === undefined ? '' : `the files in ${dirname(first.file)}`;
+}
+
 const states = { ok: 'good', broken: 'bad', idle: '', absent: '' } as const;
 
 function connectionRow(connection: ConnectionTold, now: number): Html {
   const { name, state, driver, file, problem, loadedAt, retiring, operations } = connection;
   const kept = driver === undefined ? 'Its calls fail until that is repaired.' : 'The last good version stays in use.';
-  const loaded = loadedAt && `in use since ${formatAge((now - Date.parse(loadedAt)) / 1000)}`;
+  const loaded = loadedAt && `loaded ${formatAge((now - Date.parse(loadedAt)) / 1000)} ago`;
   const work = [
     ...(operations > 0 ? [`${operations} in progress`] : []),
     ...(retiring > 0 ? [`${retiring} on an earlier file`] : []),
   ];
-  return html`<tr><th scope="row">${name || 'the only one'}${file && html`<small><code>${file}</code></small>`}</th>
+  return html`<tr><th scope="row" title="${file ?? ''}">${name || 'the only one'}</th>
 <td><span class="state ${states[state]}">${state}</span>${
     problem && html`<small class="wrong">${problem}</small><small>${kept}</small>`
   }</td>
-<td>${driver && html`<code>${driver}</code>`}${loaded && html`<small>${loaded}</small>`}</td>
+<td class="wide">${driver && html`<code>${driver}</code>`}${loaded && html`<small>${loaded}</small>`}</td>
 <td class="number" data-label="free">${space(connection)}</td>
 <td data-label="work">${work.join(', ')}</td></tr>`;
 }
@@ -44,7 +50,7 @@ function space({ capacity }: ConnectionTold): Html {
     case 'asking':
       return html`<span class="dim">asking…</span>`;
     case 'unknown':
-      return html`<span class="dim">not told</span>`;
+      return html`<span class="dim">–</span>`;
     case 'failed':
       return html`<span class="state warn">no answer</span>`;
     case 'known': {
@@ -89,7 +95,8 @@ export function pluginSection({ plugin }: Status): Html {
     html`<dl class="facts"><dt>Version</dt><dd>${plugin.version} <span class="dim">(${plugin.commit}), ${plugin.runtime}</span></dd>
 <dt>Driver</dt><dd><code>${plugin.driver}</code> <span class="dim">as ${plugin.modes.join(' and ')}</span></dd>
 <dt>Listens on</dt>${addresses}
-<dt>Started</dt><dd><time>${plugin.startedAt}</time> <span class="dim">process ${plugin.pid}</span></dd>
+<dt>Started</dt>
+<dd><time datetime="${plugin.startedAt}">${formatClock(plugin.startedAt)}</time> <span class="dim">process ${plugin.pid}</span></dd>
 <dt>Memory</dt><dd>${formatSize(plugin.memoryBytes)}</dd></dl>`,
   );
 }

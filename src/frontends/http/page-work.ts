@@ -1,7 +1,8 @@
 /** The status page: calls, work that goes on, and what failed. */
-import { formatAge } from './ages.ts';
+import { formatAge, formatClock } from './ages.ts';
 import { type Html, html } from './html.ts';
 import type { CallTold, FailureTold, OperationTold, Status } from './status.ts';
+import { stuckSeconds } from './status-work.ts';
 
 export function callsSection({ calls }: Status): Html {
   return section(
@@ -15,10 +16,10 @@ export function callsSection({ calls }: Status): Html {
 }
 
 function callRow(call: CallTold): Html {
-  return html`<tr${stuckClass(call.stuck)}><th scope="row">${call.method}<small>${call.requestId}</small></th>
-<td>${about(call)}</td>
+  return html`<tr${stuckClass(call.stuck)}><th scope="row" class="method">${call.method}${request(call)}</th>
+<td class="wide">${about(call)}</td>
 <td data-label="on">${call.connection && html`<code>${call.connection}</code>`}</td>
-<td class="age" data-label="for"><time datetime="${call.startedAt}" title="since ${call.startedAt}">${formatAge(call.seconds)}</time></td>
+<td class="age${call.seconds > stuckSeconds ? ' long' : ''}" data-label="for"><time datetime="${call.startedAt}" title="since ${formatClock(call.startedAt)}">${formatAge(call.seconds)}</time></td>
 <td data-label="waits for">${whatHolds(call)}</td></tr>`;
 }
 
@@ -44,7 +45,7 @@ export function operationsSection({ operations }: Status): Html | undefined {
 function operationRow({ title, requestId, connection, startedAt, seconds, waitingFor, stuck }: OperationTold): Html {
   return html`<tr${stuckClass(stuck)}><th scope="row">${title}<small>begun by ${requestId}</small></th>
 <td data-label="on">${connection && html`<code>${connection}</code>`}</td>
-<td class="age" data-label="for"><time datetime="${startedAt}" title="since ${startedAt}">${formatAge(seconds)}</time></td>
+<td class="age${stuck ? ' long' : ''}" data-label="for"><time datetime="${startedAt}" title="since ${formatClock(startedAt)}">${formatAge(seconds)}</time></td>
 <td data-label="waits for">${waitingFor ?? html`<span class="dim">working</span>`}</td></tr>`;
 }
 
@@ -85,17 +86,33 @@ function grouped(failures: readonly FailureTold[]): readonly FailureGroup[] {
 function failureRow({ newest, oldest, times }: FailureGroup, now: number): Html {
   const ago = (at: string) => `${formatAge((now - Date.parse(at)) / 1000)} ago`;
   const repeated = times > 1 ? html`<small>${times} times, first ${ago(oldest.at)}</small>` : undefined;
-  return html`<tr><td class="age"><time datetime="${newest.at}" title="${newest.at}">${ago(newest.at)}</time>${repeated}</td>
-<th scope="row">${newest.method}<small>${newest.requestId}</small></th>
-<td>${about(newest)}${newest.connection && html`<small>on ${newest.connection}</small>`}</td>
-<td><span class="state ${isFault(newest.code) ? 'bad' : 'warn'}">${newest.code}</span> ${newest.message}
-<small>after ${formatAge(newest.seconds)}</small></td></tr>`;
+  return html`<tr><td class="age"><time datetime="${newest.at}" title="${formatClock(newest.at)}">${ago(newest.at)}</time>${repeated}</td>
+<th scope="row" class="method">${newest.method}${request(newest)}</th>
+<td class="wide">${about(newest)}${newest.connection && html`<small>on ${newest.connection}</small>`}</td>
+<td><span class="state ${isFault(newest.code) ? 'bad' : 'warn'}">${newest.code}</span> ${newest.message}${
+    newest.seconds >= 1 && html`<small>after ${formatAge(newest.seconds)}</small>`
+  }</td></tr>`;
 }
+
+/** By which its log lines are found. */
+const request = ({ requestId }: { readonly requestId: string }) =>
+  html`<small title="request id, as in the log">${requestId}</small>`;
 
 const isFault = (code: string) => code === 'INTERNAL' || code === 'UNKNOWN' || code === 'DATA_LOSS';
 
+/** What else a call names, in words. */
+const detailWords: Readonly<Record<string, string>> = {
+  sourceVolumeId: 'of',
+  nodeId: 'for node',
+  stagingTargetPath: 'staged at',
+  targetPath: 'at',
+  volumePath: 'at',
+};
+
 function about({ subject, details }: Pick<CallTold, 'subject' | 'details'>): Html {
-  const rest = Object.entries(details).map(([name, value]) => html`<small>${name} <code>${value}</code></small>`);
+  const rest = Object.entries(details).map(
+    ([name, value]) => html`<small title="${name}">${detailWords[name] ?? name} <code>${value}</code></small>`,
+  );
   return html`${subject && html`<code>${subject}</code>`}${rest}`;
 }
 

@@ -1,6 +1,6 @@
 /** The status page: the whole document. */
 import { createHash } from 'node:crypto';
-import { formatAge } from './ages.ts';
+import { formatAge, formatClock } from './ages.ts';
 import { type Html, html, trusted } from './html.ts';
 import { connectionsSection, nodeSection, pluginSection } from './page-places.ts';
 import { callsSection, failuresSection, operationsSection } from './page-work.ts';
@@ -48,7 +48,7 @@ ${failuresSection(status)}
 ${nodeSection(status)}
 ${pluginSection(status)}
 </div>
-<footer>As of <time>${status.time}</time>, again every ${refreshSeconds} s. Also here: <a href="/status.json">status.json</a>,
+<footer>As of <time datetime="${status.time}">${formatClock(status.time)}</time>, again every ${refreshSeconds} s. Also here: <a href="/status.json">status.json</a>,
 <a href="/metrics">metrics</a>, <a href="/metrics/capacity">metrics/capacity</a>, <a href="/readyz">readyz</a>,
 <a href="/healthz">healthz</a>. Nothing can be changed from here.</footer>
 </main>
@@ -88,7 +88,7 @@ function attentionBox(attention: readonly Attention[]): Html {
   }
   const title = attention.length === 1 ? 'Look at this first' : 'Look at these first';
   return html`<div class="card attention ${attention.some(isPressing) ? '' : 'minor'}"><strong>${title}</strong><ul>
-${attention.map(({ text }) => html`<li>${text}</li>`)}
+${attention.map(({ about, text }) => html`<li><b>${about}</b>: ${text}</li>`)}
 </ul></div>`;
 }
 

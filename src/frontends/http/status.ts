@@ -27,6 +27,8 @@ export interface Status {
 
 export interface Attention {
   readonly kind: 'not-ready' | 'stuck' | 'broken-connection' | 'no-answer' | 'node';
+  /** What it is about. */
+  readonly about: string;
   readonly text: string;
 }
 

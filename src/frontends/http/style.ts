@@ -23,8 +23,8 @@ main, .offline { max-width: 76rem; margin: 0 auto; }
 h1, h2, p, dl, dd, ul { margin: 0; padding: 0; }
 h1 { font-size: 1.35rem; line-height: 1.3; display: flex; align-items: center; gap: .6rem; }
 h1 svg { width: 1.7rem; height: 1.7rem; flex: none; color: var(--accent); }
-h2 { font-size: 1.02rem; margin: 2rem 0 .6rem; display: flex; align-items: baseline; gap: .5rem; }
-h2 small { font-weight: 400; font-size: .87rem; color: var(--dim); }
+h2 { font-size: 1.02rem; margin: 2rem 0 .6rem; }
+h2 small { font-weight: 400; font-size: .87rem; color: var(--dim); margin-left: .35rem; overflow-wrap: anywhere; }
 code { font: .92em/1.45 ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace; overflow-wrap: anywhere; }
 a { color: var(--accent); }
 .dim { color: var(--dim); }
@@ -47,18 +47,23 @@ a { color: var(--accent); }
 .attention.calm { border-color: var(--good); }
 .attention.minor { border-color: var(--warn); }
 .attention strong { display: block; margin-bottom: .15rem; }
+.attention b { font-weight: 600; }
 .attention li { list-style: none; overflow-wrap: anywhere; padding: .12rem 0; }
 .scroll { overflow: hidden; }
 table { width: 100%; border-collapse: collapse; }
 th, td { text-align: left; vertical-align: top; padding: .5rem .95rem; border-top: 1px solid var(--line); }
 thead th { border-top: 0; color: var(--dim); font-size: .82rem; font-weight: 600; background: var(--soft); white-space: nowrap; }
-tbody th { font-weight: 600; overflow-wrap: anywhere; }
+tbody th { font-weight: 600; overflow-wrap: anywhere; min-width: 8rem; }
+tbody th.method { white-space: nowrap; }
 td { overflow-wrap: anywhere; }
+td { min-width: 6.5rem; }
+td.wide { min-width: 9.5rem; }
+td.age small { white-space: normal; }
 td.age, td.number { white-space: nowrap; font-variant-numeric: tabular-nums; }
 td small, th small { display: block; color: var(--dim); font-weight: 400; font-size: .86rem; }
 td small.wrong { color: var(--bad); }
 tr.stuck td, tr.stuck th { background: var(--bad-ground); }
-tr.stuck .age { color: var(--bad); font-weight: 700; }
+td.long { color: var(--bad); font-weight: 700; }
 tr.stuck small { color: inherit; opacity: .8; }
 .empty { padding: .7rem .95rem; color: var(--dim); }
 .facts { display: grid; grid-template-columns: max-content 1fr; gap: .35rem 1.2rem; padding: .8rem .95rem; }
@@ -71,7 +76,7 @@ footer { margin-top: 2rem; color: var(--dim); font-size: .87rem; }
 .offline { margin-bottom: .9rem; padding: .6rem .95rem; border-radius: .6rem; }
 .offline[hidden] { display: none; }
 @media (max-width: 60rem) { .pair { grid-template-columns: 1fr; } }
-@media (max-width: 46rem) {
+@media (max-width: 52rem) {
   body { padding: 1rem .7rem 2rem; }
   table, tbody, tr, th, td { display: block; }
   thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
@@ -79,10 +84,8 @@ footer { margin-top: 2rem; color: var(--dim); font-size: .87rem; }
   tbody tr:first-child { border-top: 0; }
   tr.stuck { background: var(--bad-ground); }
   th, td { border: 0; padding: .12rem .95rem; }
-  td[data-label]::before { content: attr(data-label) ' '; color: var(--dim); font-size: .85rem; }
+  td[data-label]::before { content: attr(data-label) ' '; color: var(--dim); font: 400 .85rem system-ui, sans-serif; }
   td:empty { display: none; }
-  td small { display: inline-block; }
-  td small::before { content: '· '; }
   .facts { grid-template-columns: 1fr; gap: 0; }
   .facts dt { margin-top: .5rem; font-size: .87rem; }
   .facts dt:first-child { margin-top: 0; }
