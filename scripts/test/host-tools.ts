@@ -15,6 +15,10 @@ const packages: Readonly<Record<string, string>> = {
   setfattr: 'attr',
   setquota: 'quota',
   bindfs: 'bindfs',
+  'systemd-analyze': 'systemd',
+  'systemd-notify': 'systemd',
+  'systemd-socket-activate': 'systemd',
+  perl: 'perl-base',
 };
 
 /**
