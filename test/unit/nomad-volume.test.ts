@@ -39,7 +39,7 @@ describe('a volume file', () => {
       ...plain,
       namespace: 'apps',
       capacityMin: 10 * 2 ** 30,
-      capacityMax: 1e10,
+      capacityMax: 1e10 + 1,
       fsType: 'ext4',
       mountFlags: ['noatime'],
       parameters: { connection: 'fast' },
@@ -69,7 +69,7 @@ describe('a volume file', () => {
         plugin_id: 'org.example',
         snapshot_id: 's:fast/one',
         capacity_min: '10GiB',
-        capacity_max: '10000000000',
+        capacity_max: '10000000001',
       },
       blocks: [
         block('capability', { access_mode: 'single-node-writer', attachment_mode: 'file-system' }),
