@@ -34,12 +34,12 @@ export function filteredStream(socket: Duplex, { head, filter, onRefusal }: Filt
     final: (done) => {
       socket.end(done);
     },
-    destroy: (error, done) => {
+    // Without the error, which the socket has told already: an HTTP/2 server that hears one begins to write on a stream that still writes.
+    destroy: (_error, done) => {
       socket.destroy();
-      done(error);
+      done(null);
     },
   });
-  stream.on('error', () => {});
 
   const pass = (bytes: Buffer) => {
     if (!stream.push(bytes)) socket.pause();
