@@ -260,6 +260,13 @@ test('a NixOS host: absolute links, a loader and libraries in the store', async 
   ]);
 });
 
+test('without a chroot anywhere, the reason is told', async (t) => {
+  const { 'made-up/bin/chroot': _none, ...rest } = debian;
+  const root = await makeRoot(t, rest);
+  const { passed } = await located(root, 'iscsiadm');
+  assert.deepEqual(passed, [`not in ${tools}`, `no chroot from ${root}: it is not there`]);
+});
+
 test('links that lead out of the root, in circles or nowhere', async (t) => {
   const root = await makeRoot(t, {
     ...debian,

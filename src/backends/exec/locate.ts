@@ -185,21 +185,18 @@ async function entrance(search: Search, place: HostPlace, tools: Tools): Promise
     const own = await findProgram('/', place.way, searchPath(path, settings.searchPath));
     if (own) return { argv: [own.path] };
   }
-  const root = await toolsRoot(search, place);
-  const found = await findProgram(root, place.way, settings.searchPath);
-  if (!found) {
-    passed.push(`there is no ${place.way}, neither here nor in ${root}`);
-    return undefined;
+  for (const root of await toolRoots(search, place)) {
+    const found = await findProgram(root, place.way, settings.searchPath);
+    const result = found ? await borrow(root, found) : { why: 'it is not there' };
+    if ('start' in result) return result.start;
+    passed.push(`no ${place.way} from ${root}: ${result.why}`);
   }
-  const result = await borrow(root, found);
-  if ('start' in result) return result.start;
-  passed.push(`${place.way} of ${root} cannot be started: ${result.why}`);
   return undefined;
 }
 
 /** A process that is entered may have a root without tools, as the containers of daemons have; the host's root directory is asked first. */
-async function toolsRoot({ settings }: Search, place: HostPlace): Promise<string> {
-  if (place.way === 'chroot') return place.root;
+async function toolRoots({ settings }: Search, place: HostPlace): Promise<readonly string[]> {
+  if (place.way === 'chroot') return [place.root];
   const directory = await rootDirectory(settings.root);
-  return 'why' in directory ? place.root : directory.root;
+  return 'why' in directory ? [place.root] : [directory.root, place.root];
 }
