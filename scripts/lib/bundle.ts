@@ -11,6 +11,9 @@ export async function bundle(entry: string = join(repository, 'src/main.ts')): P
   const { outputFiles } = await build(await options(entry));
   const text = outputFiles?.[0]?.text;
   if (text === undefined) throw new Error('esbuild made no output');
+  // In tagged templates esbuild leaves characters as they are, and a single one doubles what the program keeps in memory.
+  const foreign = /.{0,40}[^\0-\x7f].{0,10}/.exec(text)?.[0];
+  if (foreign !== undefined) throw new Error(`the bundle must be ASCII; write an entity or an escape: ${foreign}`);
   return text;
 }
 

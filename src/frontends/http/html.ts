@@ -7,7 +7,10 @@ export interface Html {
 
 type Value = Html | string | number | false | undefined | readonly Value[];
 
-/** Nothing is written for `undefined` and `false`, and the parts of a list one after the other. */
+/**
+ * Nothing is written for `undefined` and `false`, and the parts of a list one after the other. Templates are written in ASCII, for the bundle
+ * is: `&hellip;` and the like.
+ */
 export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Html {
   const parts = values.map((value, index) => written(value) + strings[index + 1]);
   return { markup: strings[0] + parts.join('') };

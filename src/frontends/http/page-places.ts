@@ -48,9 +48,9 @@ function connectionRow(connection: ConnectionTold, now: number): Html {
 function space({ capacity }: ConnectionTold): Html {
   switch (capacity.state) {
     case 'asking':
-      return html`<span class="dim">asking…</span>`;
+      return html`<span class="dim">asking&hellip;</span>`;
     case 'unknown':
-      return html`<span class="dim">–</span>`;
+      return html`<span class="dim">&ndash;</span>`;
     case 'failed':
       return html`<span class="state warn">no answer</span>`;
     case 'known': {

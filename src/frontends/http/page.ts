@@ -31,7 +31,7 @@ export function statusPage(status: Status): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <noscript><meta http-equiv="refresh" content="${refreshSeconds}"></noscript>
 <link rel="icon" href="${icon(isUrgent ? '#d6362e' : '#2f6fdd')}">
-<title>${attention.length > 0 ? `(${attention.length}) ` : ''}${plugin.nodeName} · Switchboard</title>
+<title>${attention.length > 0 ? `(${attention.length}) ` : ''}${plugin.nodeName} &middot; Switchboard</title>
 <style>${trusted(style)}</style>
 </head>
 <body>

@@ -23,7 +23,7 @@ async function look() {
     offline.hidden = true;
   } catch {
     offline.hidden = false;
-    document.title = 'no answer · Switchboard';
+    document.title = 'no answer | Switchboard';
   } finally {
     setTimeout(look, ${refreshSeconds * 1000});
   }
