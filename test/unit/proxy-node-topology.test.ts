@@ -136,12 +136,22 @@ test('a regular expression that would take for ever elsewhere ends', async () =>
   assert.match(outcomes[0]?.note ?? '', /does not match/);
 });
 
+const patternPieces = [
+  ...['a', '.', '(', ')', '(?:', '(?=', '(?<n>', '[', ']', '[^', '\\', '\\d', '\\1', '\\p{L}', '\\x{110000}'],
+  ...['*', '+', '?', '|', '^', '$', '{2,1}', '{1000}', '{1001}', '(?i)', '\0', '\ud800', '\u{1f4a9}'],
+];
+const joined = (pieces: readonly string[]) =>
+  fc.array(fc.constantFrom(...pieces), { maxLength: 8 }).map((all) => all.join(''));
+
 test('whatever the rules and the node are, segments are legal labels or the error names the rule', async () => {
   const text = fc.oneof(fc.string({ maxLength: 70 }), fc.constantFrom('a', 'zone-1', 'x_y.z', '-a', ''));
   const rule = fc.record({
     keySuffix: fc.oneof(fc.constantFrom('zone', 'rack', 'a.b'), fc.string({ maxLength: 5 })),
-    matchRegexp: fc.constantFrom('(.*)', '([a-z]+)(.*)', '(.)?(.*)', '[a-z]+'),
-    resultTemplate: fc.constantFrom('{match:0}', '${match:1}', 'x{match:1}', '{match:0}{match:0}'),
+    matchRegexp: fc.oneof(fc.constantFrom('(.*)', '([a-z]+)(.*)', '(.)?(.*)', '[a-z]+'), joined(patternPieces)),
+    resultTemplate: fc.oneof(
+      fc.constantFrom('{match:0}', '${match:1}', 'x{match:1}', '{match:0}{match:0}'),
+      joined(['{match:', '${match:', '0', '1', '99999999999999999999', '-1', '}', '$&', '$1', 'x', '/', '']),
+    ),
   });
   await fc.assert(
     fc.asyncProperty(fc.array(rule, { maxLength: 4 }), text, async (rules, nodeName) => {
@@ -157,7 +167,7 @@ test('whatever the rules and the node are, segments are legal labels or the erro
         failsWith('FAILED_PRECONDITION', /node topology, rule \d/)(error);
       }
     }),
-    { numRuns: 200 },
+    { numRuns: 300 },
   );
 });
 
