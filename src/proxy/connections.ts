@@ -78,10 +78,12 @@ export function createConnections(options: ConnectionsOptions): Connections {
     try {
       const slot = slotOf(name);
       const acquiring = slot.acquire();
-      const lease = await untilOver(call.signal, acquiring).catch((error: unknown) => {
-        acquiring.then((late) => late?.release()).catch(() => {});
-        throw error;
-      });
+      const lease = await call
+        .waitingFor(`the file of connection ${name}`, () => untilOver(call.signal, acquiring))
+        .catch((error: unknown) => {
+          acquiring.then((late) => late?.release()).catch(() => {});
+          throw error;
+        });
       if (!lease) forget(name, slot);
       if (lease) call.label('connection', name);
       if (lease) call.label('driver', lease.connection.driver.name);
