@@ -72,6 +72,16 @@ test('a volume is made and printed for Nomad', async (t) => {
   ]);
 });
 
+test('so is a copy; other formats are refused', async (t) => {
+  const { ctl } = await makeServer(t);
+  assert.equal((await ctl('create', 'one', '--connection', 'fast', '--size', '1Mi')).code, 0);
+  const { out } = await ctl('clone', 'v:fast/one', 'two', '--size', '1Mi', '--format', 'nomad');
+  const { attributes, blocks } = parseHcl(out);
+  assert.deepEqual([attributes.external_id, attributes.clone_id], ['v:fast/two', undefined]);
+  assert.deepEqual(blocks.find(({ type }) => type === 'parameters')?.attributes, { connection: 'fast' });
+  assert.equal((await ctl('create', 'x', '--connection', 'fast', '--format', 'xml')).code, 2);
+});
+
 test('an access mode that Nomad lacks is refused before anything is made', async (t) => {
   const { ctl, ids } = await makeServer(t);
   const { code, err } = await ctl('create', 'x', '--connection', 'fast', '--format', 'nomad', '--access', 'rwop');
