@@ -21,13 +21,20 @@ struct program_header {
 
 enum { ET_EXEC = 2, ET_DYN = 3, PT_LOAD = 1 };
 enum { PF_X = 1, PF_W = 2, PF_R = 4 };
-enum { MAX_HEADERS = 32 };
+enum { MAX_HEADERS = 32, MAX_CONSTANTS = 8 };
+
+struct range {
+  uintptr_t start;
+  uint64_t size;
+};
 
 struct image {
   uintptr_t base;    // what is added to every address in the file; 0 for a program with fixed addresses
   uintptr_t entry;   // where it starts
   uintptr_t headers; // its program headers in memory
   uint64_t count;    // how many
+  struct range constants[MAX_CONSTANTS]; // whole pages that are never written
+  uint64_t constant_count;
 };
 
 static _Noreturn void fail(const char *what, long error);
@@ -72,6 +79,14 @@ static void map_segment(long fd, uint64_t start, uintptr_t base, const struct pr
   }
 }
 
+static void note_constant(struct image *image, const struct program_header *header, uint64_t page) {
+  if (header->flags & PF_W || image->constant_count == MAX_CONSTANTS) return;
+  uintptr_t low = round_up(image->base + header->vaddr, page);
+  uintptr_t end = round_down(image->base + header->vaddr + header->filesz, page);
+  if (end <= low) return;
+  image->constants[image->constant_count++] = (struct range){low, end - low};
+}
+
 // `start` is where the image begins in the file, in bytes; `page` the size of a page.
 static struct image map_image(long fd, uint64_t start, uint64_t page) {
   struct elf_header elf;
@@ -98,6 +113,7 @@ static struct image map_image(long fd, uint64_t start, uint64_t page) {
     const struct program_header *header = &headers[i];
     if (header->type != PT_LOAD) continue;
     map_segment(fd, start, image.base, header, page);
+    note_constant(&image, header, page);
     if (elf.phoff >= header->offset && elf.phoff + (uint64_t)size <= header->offset + header->filesz)
       image.headers = image.base + header->vaddr + (elf.phoff - header->offset);
   }

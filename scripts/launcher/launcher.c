@@ -7,13 +7,16 @@
 //   3. The loader is entered as the kernel would enter it: a stack with arguments, environment and auxiliary vector.
 //   4. The loader is told that the program starts at `program_entry`. When it comes there all libraries are loaded, and
 //      the program gets back the environment as the caller gave it, with the hand-over gone: no child can inherit it.
+//   5. A moment later, memory that only starting needed is given back (trim.h).
 //
 // The loader sees none of the caller's LD_* variables: they are meant for programs linked on this machine, and children
 // still get them.
 
 #include "image.h"
+#include "memory.h"
 #include "payload.h"
 #include "system.h"
+#include "trim.h"
 
 enum { AT_NULL = 0, AT_PHDR = 3, AT_PHNUM = 5, AT_PAGESZ = 6, AT_BASE = 7, AT_ENTRY = 9, AT_UID = 11,
        AT_EUID = 12, AT_GID = 13, AT_EGID = 14, AT_SECURE = 23 };
@@ -27,7 +30,7 @@ static const volatile struct payload payload __attribute__((section(".payload"),
 
 // What has to be known when the loader is done.
 static struct {
-  uintptr_t entry;
+  struct image program;
   char **environment; // the program's; its first entry is the hand-over
   char **original;
   struct auxiliary *entry_value, *secure_value;
@@ -177,9 +180,10 @@ __attribute__((visibility("hidden"), used)) uintptr_t settle(void) {
     if (!is_unsafe(*from)) *to++ = *from;
   *to = 0;
   for (int i = 0; i < later.library_count; i++) sys_close(later.libraries[i]);
-  later.entry_value->value = later.entry;
+  later.entry_value->value = later.program.entry;
   if (later.secure_value) later.secure_value->value = later.secure;
-  return later.entry;
+  trim_later(&later.program);
+  return later.program.entry;
 }
 
 __attribute__((visibility("hidden"), used)) _Noreturn void launch(uint64_t *stack) {
@@ -192,15 +196,14 @@ __attribute__((visibility("hidden"), used)) _Noreturn void launch(uint64_t *stac
   later.secure = value_of(vector, AT_SECURE);
 
   long self = open_self();
-  struct image program = map_image(self, payload.parts[0].offset, page);
+  later.program = map_image(self, payload.parts[0].offset, page);
   struct image loader = map_image(self, payload.parts[1].offset, page);
-  later.entry = program.entry;
   hand_over_libraries(self);
   sys_close(self);
 
   while (vector->type != AT_NULL) vector++;
   uint64_t words = (uint64_t)((uint64_t *)(vector + 1) - stack) + 1;
   uint64_t *copy = __builtin_alloca_with_align(round_up(words * sizeof *copy, 16), 128);
-  describe(copy_stack(copy, stack), &program, &loader);
+  describe(copy_stack(copy, stack), &later.program, &loader);
   enter(loader.entry, copy);
 }

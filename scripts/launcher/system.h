@@ -5,10 +5,14 @@
 
 #include <stdint.h>
 
+// Shares memory, files, signal handlers and process with its starter.
+#define THREAD_FLAGS (0x100 | 0x200 | 0x400 | 0x800 | 0x10000 | 0x40000) // CLONE_{VM,FS,FILES,SIGHAND,THREAD,SYSVSEM}
+
 #if defined(__x86_64__)
 
-enum { SYS_write = 1, SYS_close = 3, SYS_mmap = 9, SYS_munmap = 11, SYS_pread64 = 17, SYS_exit_group = 231,
-       SYS_openat = 257, SYS_memfd_create = 319 };
+enum { SYS_write = 1, SYS_close = 3, SYS_mmap = 9, SYS_munmap = 11, SYS_rt_sigprocmask = 14, SYS_pread64 = 17,
+       SYS_madvise = 28, SYS_nanosleep = 35, SYS_clone = 56, SYS_exit = 60, SYS_exit_group = 231, SYS_openat = 257,
+       SYS_memfd_create = 319 };
 #define ELF_MACHINE 62
 
 static inline long system_call(long number, long a, long b, long c, long d, long e, long f) {
@@ -36,10 +40,23 @@ static inline _Noreturn void enter(uintptr_t entry, void *stack) {
   __builtin_unreachable();
 }
 
+// A thread by the kernel's means alone. The function must not return.
+static inline void sys_start_thread(void (*function)(void), void *stack_end) {
+  long result;
+  register long r10 __asm__("r10") = 0;
+  register long r8 __asm__("r8") = 0;
+  __asm__ volatile("syscall\n  test %%rax, %%rax\n  jnz 1f\n  xor %%ebp, %%ebp\n  call *%[function]\n  hlt\n1:"
+                   : "=a"(result)
+                   : "a"(SYS_clone), "D"(THREAD_FLAGS), "S"(stack_end), "d"(0), "r"(r10), "r"(r8),
+                     [function] "r"(function)
+                   : "rcx", "r11", "memory", "cc");
+}
+
 #elif defined(__aarch64__)
 
-enum { SYS_openat = 56, SYS_close = 57, SYS_write = 64, SYS_pread64 = 67, SYS_exit_group = 94,
-       SYS_munmap = 215, SYS_mmap = 222, SYS_memfd_create = 279 };
+enum { SYS_openat = 56, SYS_close = 57, SYS_write = 64, SYS_pread64 = 67, SYS_exit = 93, SYS_exit_group = 94,
+       SYS_nanosleep = 101, SYS_rt_sigprocmask = 135, SYS_munmap = 215, SYS_clone = 220, SYS_mmap = 222,
+       SYS_madvise = 233, SYS_memfd_create = 279 };
 #define ELF_MACHINE 183
 
 static inline long system_call(long number, long a, long b, long c, long d, long e, long f) {
@@ -71,6 +88,20 @@ static inline _Noreturn void enter(uintptr_t entry, void *stack) {
   __builtin_unreachable();
 }
 
+// As above.
+static inline void sys_start_thread(void (*function)(void), void *stack_end) {
+  register long x8 __asm__("x8") = SYS_clone;
+  register long x0 __asm__("x0") = THREAD_FLAGS;
+  register void *x1 __asm__("x1") = stack_end;
+  register long x2 __asm__("x2") = 0;
+  register long x3 __asm__("x3") = 0;
+  register long x4 __asm__("x4") = 0;
+  __asm__ volatile("svc 0\n  cbnz x0, 1f\n  mov x29, #0\n  blr %[function]\n  brk #1\n1:"
+                   : "+r"(x0)
+                   : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), [function] "r"(function)
+                   : "memory", "cc");
+}
+
 #else
 #error "no system calls for this processor"
 #endif
@@ -89,6 +120,8 @@ extern char program_entry[] __attribute__((visibility("hidden")));
 #define PROT_READ 1
 #define PROT_WRITE 2
 #define PROT_EXEC 4
+#define MADV_DONTNEED 4
+#define SIG_SETMASK 2
 #define MAP_PRIVATE 0x02
 #define MAP_FIXED 0x10
 #define MAP_ANONYMOUS 0x20
@@ -113,6 +146,19 @@ static inline long sys_munmap(uintptr_t address, uint64_t size) {
 }
 static inline long sys_memfd_create(const char *name, unsigned flags) {
   return system_call(SYS_memfd_create, (long)name, flags, 0, 0, 0, 0);
+}
+static inline long sys_madvise(uintptr_t address, uint64_t size, int advice) {
+  return system_call(SYS_madvise, (long)address, (long)size, advice, 0, 0, 0);
+}
+static inline long sys_block_signals(const uint64_t *signals, uint64_t *before) {
+  return system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)signals, (long)before, sizeof *signals, 0, 0);
+}
+static inline void sys_sleep(int64_t seconds) {
+  int64_t time[2] = {seconds, 0};
+  system_call(SYS_nanosleep, (long)time, 0, 0, 0, 0, 0);
+}
+static inline _Noreturn void sys_exit_thread(void) {
+  for (;;) system_call(SYS_exit, 0, 0, 0, 0, 0, 0);
 }
 static inline _Noreturn void sys_exit(int code) {
   for (;;) system_call(SYS_exit_group, code, 0, 0, 0, 0, 0);

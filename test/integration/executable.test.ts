@@ -182,3 +182,46 @@ if (isMainThread) {
   const { code: ended, stderr } = await runToEnd(executable, ['--version'], { NODE_OPTIONS });
   assert.equal(ended, 9, stderr);
 });
+
+test('memory that only starting needed is given back, and the program works on', { skip }, async (t) => {
+  // Signals and garbage collections while it happens, and work of all kinds after it.
+  const { folder, ...env } = await codeInside(
+    t,
+    `const fs = require('node:fs'), { execFileSync } = require('node:child_process');
+const mapped = () => {
+  let inFile = false, kib = 0;
+  for (const line of fs.readFileSync('/proc/self/smaps', 'latin1').split('\\n')) {
+    if (/^[0-9a-f]+-/.test(line)) inFile = line.endsWith(fs.realpathSync('/proc/self/exe')) && / r-[x-]p /.test(line);
+    else if (inFile && line.startsWith('Rss:')) kib += Number(/\\d+/.exec(line)[0]);
+  }
+  return kib;
+};
+let signals = 0;
+process.on('SIGUSR2', () => signals++);
+const first = mapped();
+const deadline = Date.now() + 20_000;
+const look = () => {
+  process.kill(process.pid, 'SIGUSR2');
+  if (mapped() > first / 2 && Date.now() < deadline) return setTimeout(look, 20);
+  const child = execFileSync('/bin/echo', ['child']).toString().trim();
+  const hash = require('node:crypto').createHash('sha256').update('x').digest('hex').length;
+  console.log(JSON.stringify({ halved: mapped() <= first / 2, signals: signals > 0, child, hash, date: new Intl.DateTimeFormat('de').format(0) }));
+  process.exit();
+};
+look();`,
+  );
+  const { code, stdout, stderr } = await runToEnd(executable, [], {
+    ...process.env,
+    ...env,
+    SWITCHBOARD_STATE_DIR: folder,
+  });
+  assert.equal(code, 0, stderr);
+  const line = stdout.split('\n').find((one) => one.startsWith('{"halved"'));
+  assert.deepEqual(JSON.parse(line ?? '{}'), {
+    halved: true,
+    signals: true,
+    child: 'child',
+    hash: 64,
+    date: '1.1.1970',
+  });
+});
