@@ -19,6 +19,12 @@ export async function embeddedConfig(stateDirectory: string): Promise<MainConfig
   if (!(await readdir(configFolder)).some((name) => name.endsWith('.yaml'))) {
     await writeFile(join(configFolder, 'local.yaml'), firstConnection(literal(volumes)), { flag: 'wx' });
   }
+  return embeddedMain(stateDirectory);
+}
+
+/** The main configuration that goes with that folder. Writes nothing. */
+export function embeddedMain(stateDirectory: string): MainConfig {
+  const configFolder = join(stateDirectory, 'connections');
   const main = { driver: 'proxy', proxy: { configFolder: literal(configFolder), nodeTopology: { type: 'node' } } };
   return parseMainConfig(stringify(main), 'the built-in configuration', {});
 }

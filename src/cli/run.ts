@@ -18,6 +18,7 @@ const commands: Readonly<Record<string, CommandModule>> = {
   serve: { summary: 'Answer storage calls (the default command)', load: () => import('./serve-command.ts') },
   check: { summary: 'Validate configuration and connection files', load: () => import('./check.ts') },
   probe: { summary: 'Ask a running plugin whether it is ready: the liveness probe', load: () => import('./probe.ts') },
+  doctor: { summary: 'Tell what this host can do, and what is missing', load: () => import('./doctor.ts') },
   topology: { summary: 'Show what this node reports, and which rule made it', load: () => import('./topology.ts') },
   drivers: { summary: 'List what a connection can be, with capabilities', load: () => import('./drivers.ts') },
   ctl: { summary: 'Create, mount, list … volumes of a running plugin by hand', load: () => import('./ctl/define.ts') },
