@@ -39,8 +39,12 @@ export function openDockerDoor(driver: Driver, { settings, pipeline, log }: Dock
 
   return {
     accept(socket) {
+      const giveBack = holdBack(socket);
       load().then(
-        (frontend) => (stopped ? socket.destroy() : frontend.accept(socket)),
+        (frontend) => {
+          if (stopped || socket.destroyed) socket.destroy();
+          else frontend.accept(giveBack());
+        },
         (error: unknown) => {
           report(error);
           socket.destroy();
@@ -67,3 +71,16 @@ export const noDockerDoor: DockerDoor = {
   begin: async () => {},
   stop: async () => {},
 };
+
+/** Keeps what arrives meanwhile; the function that it gives puts it back into the socket. */
+function holdBack(socket: Duplex): () => Duplex {
+  const chunks: Buffer[] = [];
+  const keep = (chunk: Buffer) => void chunks.push(chunk);
+  const gone = () => void socket.destroy();
+  socket.on('data', keep).once('end', gone);
+  return () => {
+    socket.off('data', keep).off('end', gone).pause();
+    if (chunks.length > 0) socket.unshift(Buffer.concat(chunks));
+    return socket;
+  };
+}

@@ -3,9 +3,8 @@ import type { CatalogName, Findings } from '../../core/catalog.ts';
 import { CallError } from '../../core/errors.ts';
 import type { ContentSource, VolumeSpec } from '../../core/volume.ts';
 import { withLock } from '../../node/keyed-lock.ts';
-import type { KnownVolume } from './look-up.ts';
 import { createWishes, mountWishes, normalised, type Options, type Source } from './options.ts';
-import { lockOf, type VolumeDriver, type Workshop } from './workshop.ts';
+import { lockOfName, type VolumeDriver, type Workshop } from './workshop.ts';
 
 /**
  * `/VolumeDriver.Create`. Docker sends it for every volume that `Get` does not know, also for `docker run -v name:/data` without any options, so
@@ -23,7 +22,7 @@ export function createVolumeIn(workshop: Workshop): VolumeDriver['create'] {
     const options = withConnection(wanted, asked, normalised(defaults));
     const wishes = createWishes(options);
     const { capability, secretFiles } = mountWishes(wishes.parameters);
-    await withLock(lockOf(name), call.signal, async () => {
+    await withLock(lockOfName(name), call.signal, async () => {
       const connection = options.connection ?? catalog.defaultConnection;
       const isExplicit = wanted.connection !== undefined || asked.connection !== undefined;
       await refuseSecond(call, name, wanted, connection, isExplicit);
@@ -74,8 +73,7 @@ export function createVolumeIn(workshop: Workshop): VolumeDriver['create'] {
 
   async function idOfSource(call: CallContext, { type, name }: Source): Promise<ContentSource> {
     if (type === 'snapshot') return { type, id: name };
-    const known: KnownVolume | undefined = await workshop.lookUp(call, name);
-    return { type, id: known?.volumeId ?? name };
+    return { type, id: (await workshop.lookUp(call, name))?.facts.volumeId ?? name };
   }
 }
 

@@ -11,19 +11,19 @@ export interface ShownVolume {
   readonly Status: Readonly<Record<string, string>>;
 }
 
-export function describeVolume(volume: KnownVolume, mountpoint: string | undefined): ShownVolume {
-  const { connection, condition, trouble, capacityBytes } = volume;
+export function describeVolume(known: KnownVolume, mountpoint: string | undefined): ShownVolume {
+  const { facts, connection, condition, trouble } = known;
   return {
-    Name: volume.name,
+    Name: facts.name,
     Mountpoint: mountpoint ?? '',
-    ...(volume.createdAt !== undefined && { CreatedAt: volume.createdAt }),
+    ...(facts.createdAt !== undefined && { CreatedAt: facts.createdAt }),
     Status: {
-      id: volume.volumeId,
+      id: facts.volumeId,
       ...(connection !== undefined && { connection }),
-      ...(capacityBytes > 0 && { size: formatSize(capacityBytes) }),
+      ...(facts.capacityBytes > 0 && { size: formatSize(facts.capacityBytes) }),
       ...(condition && { condition: `${condition.abnormal ? 'abnormal: ' : ''}${condition.message}` }),
       ...(trouble && { unreachable: `as last known; ${trouble.message}` }),
-      ...(!volume.made && { note: 'not made by Docker; docker volume rm leaves it alone' }),
+      ...(!facts.made && { note: 'not made by Docker; docker volume rm leaves it alone' }),
     },
   };
 }

@@ -120,8 +120,7 @@ export function createDockerFrontend(driver: Driver, options: DockerFrontendOpti
       sockets.add(socket);
       socket.once('close', () => sockets.delete(socket));
       server.emit('connection', socket);
-      // What was read to find out the protocol is still in the socket.
-      process.nextTick(() => socket.resume());
+      socket.resume();
     },
     async stop(limitMs) {
       stopping = true;

@@ -4,7 +4,7 @@ import { detachedContext } from '../../core/call.ts';
 import { asCallError } from '../../core/errors.ts';
 import { withLock } from '../../node/keyed-lock.ts';
 import { detach } from './attach.ts';
-import { type Leftovers, lockOf, type MountNote, type VolumeDriverParts } from './workshop.ts';
+import { type Leftovers, lockOfName, lockOfVolume, type MountNote, type VolumeDriverParts } from './workshop.ts';
 
 /** Milliseconds between attempts; the last one repeats. */
 const pauses = [1000, 5000, 15_000, 60_000, 300_000];
@@ -15,18 +15,24 @@ export function leftoversOf(parts: VolumeDriverParts, log: CallContext['log']): 
   const stopped = new AbortController();
 
   async function takeAway(call: CallContext, record: MountNote): Promise<void> {
-    const places = await mounts.placesOf(record.name);
+    const { name, volumeId } = record;
+    const places = await mounts.placesOf(name);
     // What is left must go even if its secrets are gone.
     const known = await secrets(record.secretFiles).catch(() => ({}));
-    await detach({ ...call, secrets: known }, driver, record.volumeId, places, record.nodeId);
-    await mounts.remove(record.name);
+    await withLock(lockOfVolume(volumeId), call.signal, async () => {
+      const others = (await mounts.ofVolume(volumeId)).filter((one) => one.name !== name && one.ids.length > 0);
+      // Mounted under another of its names, it still needs its storage.
+      const nodeId = others.length > 0 ? undefined : record.nodeId;
+      await detach({ ...call, secrets: known }, driver, volumeId, places, nodeId);
+      await mounts.remove(name);
+    });
   }
 
   /** True when there is nothing left to do. */
   async function attempt(name: string): Promise<boolean> {
     const call = detachedContext(log, stopped.signal);
     try {
-      return await withLock(lockOf(name), stopped.signal, async () => {
+      return await withLock(lockOfName(name), stopped.signal, async () => {
         const record = await mounts.read(name);
         if (!record || record.ids.length > 0) return true;
         await takeAway(call, record);

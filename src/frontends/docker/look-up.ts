@@ -9,7 +9,8 @@ import type { MountRecords } from './mount-records.ts';
 import { isMarked } from './options.ts';
 import type { IndexedVolume, VolumeIndex } from './volume-index.ts';
 
-export interface KnownVolume extends IndexedVolume {
+export interface KnownVolume {
+  readonly facts: IndexedVolume;
   readonly connection: string | undefined;
   readonly condition?: VolumeStatus['condition'];
   /** Why the back end did not say so itself; what is told is then what this node remembers. */
@@ -41,29 +42,17 @@ export function lookUpIn(parts: LookUpParts): LookUp {
   async function remembered(call: CallContext, indexed: IndexedVolume): Promise<KnownVolume | undefined> {
     const connection = catalog.connectionOf(indexed.volumeId);
     const answer = await ask(call, parts.driver, indexed.volumeId);
-    if (answer === 'unable') return { ...indexed, connection };
+    if (answer === 'unable') return { facts: indexed, connection };
     if (!(answer instanceof CallError)) {
-      return await refreshed(indexed, { connection, innerId: '', status: answer });
+      const known = toKnown(indexed, connection, answer);
+      if (JSON.stringify(known.facts) !== JSON.stringify(indexed)) await index.write(indexed.name, known.facts);
+      return known;
     }
     if (answer.code !== 'NOT_FOUND' || (await isInUse(parts, indexed.name))) {
-      return { ...indexed, connection, trouble: answer };
+      return { facts: indexed, connection, trouble: answer };
     }
     await index.remove(indexed.name);
     return undefined;
-  }
-
-  async function refreshed(before: IndexedVolume, { connection, status }: CatalogEntry): Promise<KnownVolume> {
-    const { volume, parameters, condition } = status;
-    const now: IndexedVolume = {
-      ...before,
-      volumeId: volume.id,
-      context: { ...volume.context },
-      capacityBytes: volume.capacityBytes,
-      made: before.made || isMarked(parameters),
-      options: { ...(parameters ?? before.options) },
-    };
-    if (JSON.stringify(now) !== JSON.stringify(before)) await index.write(now.name, now);
-    return { ...now, connection, ...(condition && { condition }) };
   }
 
   return async (call, name) => {
@@ -82,9 +71,22 @@ export function lookUpIn(parts: LookUpParts): LookUp {
       return undefined;
     }
     if (entries.length > 1) throw ambiguous(name, wanted.name, entries);
-    const nothing = { format: 1, name, volumeId: '', context: {}, options: {}, capacityBytes: 0, made: false } as const;
-    return await refreshed(nothing, entry);
+    const unknown = { format: 1, name, volumeId: '', context: {}, options: {}, capacityBytes: 0, made: false } as const;
+    return toKnown(unknown, entry.connection, entry.status);
   };
+}
+
+function toKnown(before: IndexedVolume, connection: string | undefined, status: VolumeStatus): KnownVolume {
+  const { volume, parameters, condition } = status;
+  const facts = {
+    ...before,
+    volumeId: volume.id,
+    context: { ...volume.context },
+    capacityBytes: volume.capacityBytes,
+    made: before.made || isMarked(parameters),
+    options: { ...(parameters ?? before.options) },
+  };
+  return { facts, connection, condition };
 }
 
 /** `unable`: it has no such question. */

@@ -39,6 +39,8 @@ export interface MountRecords {
   write(record: Omit<MountRecord, 'format' | 'boot'>): Promise<void>;
   remove(name: string): Promise<void>;
   all(skip: (error: unknown) => void): Promise<readonly MountRecord[]>;
+  /** Those of one volume under all its names; records that cannot be read are passed over. */
+  ofVolume(volumeId: string): Promise<readonly MountRecord[]>;
   /** Where this volume is mounted. Its folder is there afterwards. */
   placesOf(name: string): Promise<Places>;
   /** The target of a volume that somebody has mounted; undefined for all others. */
@@ -60,6 +62,11 @@ export function openMountRecords({ stateFolder, mountRoot, bootId = readBootId }
     const folder = join(root, fileNameOf(name));
     return { target: join(folder, 'data'), staging: join(folder, 'staging') };
   };
+  async function all(skip: (error: unknown) => void): Promise<readonly MountRecord[]> {
+    const boot = await bootId();
+    return (await files.all(skip)).map((record) => current(boot, record));
+  }
+
   return {
     async read(name) {
       const record = await files.read(name);
@@ -69,10 +76,8 @@ export function openMountRecords({ stateFolder, mountRoot, bootId = readBootId }
       await files.write(record.name, { ...record, format: 1, boot: await bootId() });
     },
     remove: (name) => files.remove(name),
-    async all(skip) {
-      const boot = await bootId();
-      return (await files.all(skip)).map((record) => current(boot, record));
-    },
+    all,
+    ofVolume: async (volumeId) => (await all(() => {})).filter((record) => record.volumeId === volumeId),
     async placesOf(name) {
       await mkdir(join(mountRoot, fileNameOf(name)), { recursive: true, mode: 0o711 });
       return placesBelow(await realpath(mountRoot), name);

@@ -3,30 +3,38 @@ import { CallError } from '../../core/errors.ts';
 import { withLock } from '../../node/keyed-lock.ts';
 import { attach, nodeIdFor } from './attach.ts';
 import type { KnownVolume } from './look-up.ts';
+import type { MountRecords } from './mount-records.ts';
 import { mountWishes } from './options.ts';
-import { lockOf, type VolumeDriver, type Workshop } from './workshop.ts';
+import type { IndexedVolume } from './volume-index.ts';
+import { lockOfName, lockOfVolume, type VolumeDriver, type Workshop } from './workshop.ts';
 
 /** `/VolumeDriver.Mount`: mounts it if it is not mounted, which also mends what became of a mount since, and notes the caller. */
 export function mountVolumeIn(workshop: Workshop): VolumeDriver['mount'] {
-  return (call, name, id) => withLock(lockOf(name), call.signal, () => mountVolume(workshop, call, name, id));
+  return (call, name, id) =>
+    withLock(lockOfName(name), call.signal, async () => {
+      const { facts } = await requireVolume(workshop, call, name);
+      // Two names of one volume must not be mounted at the same time: each would let go of storage that the other needs.
+      return await withLock(lockOfVolume(facts.volumeId), call.signal, () => mountVolume(workshop, call, facts, id));
+    });
 }
 
-async function mountVolume(workshop: Workshop, call: CallContext, name: string, id: string): Promise<string> {
-  const { driver, mounts, secrets, leftovers } = workshop;
-  const volume = await requireVolume(workshop, call, name);
-  const { capability, secretFiles } = mountWishes(volume.options);
+async function mountVolume(workshop: Workshop, call: CallContext, facts: IndexedVolume, id: string): Promise<string> {
+  const { driver, index, mounts, secrets, leftovers } = workshop;
+  const { name, volumeId, context } = facts;
+  await refuseOtherName(mounts, name, volumeId);
+  const { capability, secretFiles } = mountWishes(facts.options);
   const before = await mounts.read(name);
   const ids = before?.ids ?? [];
   const places = await mounts.placesOf(name);
   const nodeId = await nodeIdFor(call, driver);
-  const record = { name, volumeId: volume.volumeId, ids, nodeId, secretFiles };
+  const record = { name, volumeId, ids, nodeId, secretFiles };
   // Whatever happens from here on, something is known that can be taken away again.
+  await index.write(name, facts);
   await mounts.write(record);
   try {
-    const withSecrets = { ...call, secrets: await secrets(secretFiles) };
-    const wish = { volumeId: volume.volumeId, context: volume.context, capability };
     const isMounted = (await mounts.mountpointOf(before)) !== undefined;
-    await attach(withSecrets, driver, wish, places, nodeId, isMounted);
+    const withSecrets = { ...call, secrets: await secrets(secretFiles) };
+    await attach(withSecrets, driver, { volumeId, context, capability }, places, nodeId, isMounted);
     await mounts.write({ ...record, ids: [...new Set([...ids, id])] });
     await forgetLeaver(call, () => mounts.write(record));
   } catch (error) {
@@ -34,6 +42,16 @@ async function mountVolume(workshop: Workshop, call: CallContext, name: string, 
     throw error;
   }
   return places.target;
+}
+
+async function refuseOtherName(mounts: MountRecords, name: string, volumeId: string): Promise<void> {
+  const others = (await mounts.ofVolume(volumeId)).filter((record) => record.name !== name);
+  const [other] = others.filter((record) => record.ids.length > 0);
+  if (!other) return;
+  throw new CallError(
+    'FAILED_PRECONDITION',
+    `volume ${JSON.stringify(name)} is mounted under its other name ${JSON.stringify(other.name)}: use that`,
+  );
 }
 
 /**
@@ -47,10 +65,10 @@ async function forgetLeaver(call: CallContext, forget: () => Promise<void>): Pro
 }
 
 async function requireVolume({ lookUp }: Workshop, call: CallContext, name: string): Promise<KnownVolume> {
-  const volume = await lookUp(call, name);
-  if (!volume) throw new CallError('NOT_FOUND', `there is no volume ${JSON.stringify(name)}`);
-  if (volume.trouble?.code === 'NOT_FOUND') throw volume.trouble;
-  if (Object.keys(volume.context).length > 0) return volume;
+  const known = await lookUp(call, name);
+  if (!known) throw new CallError('NOT_FOUND', `there is no volume ${JSON.stringify(name)}`);
+  if (known.trouble?.code === 'NOT_FOUND') throw known.trouble;
+  if (Object.keys(known.facts.context).length > 0) return known;
   throw new CallError(
     'FAILED_PRECONDITION',
     `its storage cannot tell how ${JSON.stringify(name)} is attached: create it on this node too, with the same options`,

@@ -1,10 +1,10 @@
 import { withLock } from '../../node/keyed-lock.ts';
-import { lockOf, type VolumeDriver, type Workshop } from './workshop.ts';
+import { lockOfName, type VolumeDriver, type Workshop } from './workshop.ts';
 
 /** `/VolumeDriver.Unmount`: forgets the caller, and unmounts the volume when he was the last one. */
 export function unmountVolumeIn({ mounts, index, leftovers }: Workshop): VolumeDriver['unmount'] {
   return (call, name, id) =>
-    withLock(lockOf(name), call.signal, async () => {
+    withLock(lockOfName(name), call.signal, async () => {
       const record = await mounts.read(name);
       if (!record) {
         // Its record may have been lost, but its place is known.

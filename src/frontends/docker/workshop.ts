@@ -50,7 +50,7 @@ export type MountNote = Omit<MountRecord, 'format' | 'boot'>;
 
 /** Mounts that nobody wants any more. */
 export interface Leftovers {
-  /** Unmounts what the record tells of, lets go of it on the storage's side, and removes the record. The caller holds the volume's lock. */
+  /** Unmounts what the record tells of, lets go of it on the storage's side, and removes the record. The caller holds the lock of its name. */
   takeAway(call: CallContext, record: MountNote): Promise<void>;
   /** Takes it away in the background, again and again until that works or somebody has mounted it. */
   takeUpLater(name: string): void;
@@ -60,5 +60,8 @@ export interface Leftovers {
   stop(): void;
 }
 
-/** Calls that change a volume come one after the other. */
-export const lockOf = (name: string): string => `docker volume ${name}`;
+/** Calls that change what is behind a name come one after the other. */
+export const lockOfName = (name: string): string => `docker name ${name}`;
+
+/** So do those that mount a volume or take it away, whatever its name. Taken after the one of the name. */
+export const lockOfVolume = (volumeId: string): string => `docker volume ${volumeId}`;
