@@ -14,6 +14,7 @@ const packages: Readonly<Record<string, string>> = {
   setfacl: 'acl',
   setfattr: 'attr',
   setquota: 'quota',
+  strace: 'strace',
   bindfs: 'bindfs',
   'systemd-analyze': 'systemd',
   'systemd-notify': 'systemd',

@@ -5,18 +5,18 @@ import { once } from 'node:events';
 import { access, mkdir, mkdtemp, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { type Finished, switchboard } from '../unit/cli-shell.ts';
+import { type LogLine, readLog } from './log-lines.ts';
 
 const main = join(import.meta.dirname, '../../src/main.ts');
 
 interface Server {
   readonly child: ChildProcessByStdio<null, Readable, Readable>;
   /** The next log line with this message, or one that fits. */
-  logged(message: string | RegExp): Promise<Record<string, unknown>>;
+  logged(message: string | RegExp): Promise<LogLine>;
   /** Resolves when the process has ended. */
   readonly ended: Promise<{ code: number | null; signal: string | null; err: string }>;
 }
@@ -38,24 +38,9 @@ function serve(t: TestContext, args: readonly string[], env: Record<string, stri
   child.stderr.on('data', (chunk) => {
     err += chunk;
   });
-  const lines: Record<string, unknown>[] = [];
-  const reader = createInterface(child.stdout);
-  reader.on('line', (line) => {
-    lines.push(JSON.parse(line));
-    reader.emit('parsed');
-  });
   return {
     child,
-    async logged(message) {
-      for (;;) {
-        const at = lines.findIndex((line) =>
-          typeof message === 'string' ? line.message === message : message.test(String(line.message)),
-        );
-        if (at >= 0) return lines.splice(0, at + 1).at(-1) ?? {};
-        const [how] = await Promise.race([once(reader, 'parsed'), once(child, 'close').then(() => ['closed'])]);
-        assert.notEqual(how, 'closed', `ended before logging ${message}: ${err}`);
-      }
-    },
+    logged: readLog(child.stdout).logged,
     ended: once(child, 'close').then(([code, signal]) => ({ code, signal, err })),
   };
 }

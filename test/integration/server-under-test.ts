@@ -1,11 +1,10 @@
 /** The program as it is delivered, as a process in a folder of its own, for tests that treat it badly. */
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
-import { EventEmitter, once } from 'node:events';
+import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import type { TestContext } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
@@ -15,6 +14,7 @@ import { clientTarget } from '../../src/cli/client-target.ts';
 import type { Init } from '../../src/generated/csi.js';
 import { type Method, services } from '../../src/generated/services.js';
 import { filesBelow, mountsBelow, removeFolder } from '../conformance/leftovers.ts';
+import { type LogLine, readLog } from './log-lines.ts';
 
 await buildBundle();
 
@@ -44,7 +44,7 @@ export interface StartOptions {
 export interface Server {
   readonly pid: number;
   /** Log lines so far. */
-  readonly log: readonly Record<string, unknown>[];
+  readonly log: readonly LogLine[];
   readonly ended: Promise<Ending>;
   call<Request, Response>(
     method: Method<Request, Response>,
@@ -52,7 +52,7 @@ export interface Server {
     options?: Patience,
   ): Promise<Response>;
   /** Resolves with the next log line of this message. */
-  logged(message: string): Promise<Record<string, unknown>>;
+  logged(message: string): Promise<LogLine>;
   kill(): Promise<void>;
   /** SIGTERM, which must end it orderly. */
   stop(): Promise<void>;
@@ -114,11 +114,13 @@ async function startServer(argv: readonly string[], env: Record<string, string>,
   const [program = '', ...args] = argv;
   const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = endOf(child);
-  const { log, logged } = readLog(child);
+  const { lines: log, logged } = readLog(child.stdout);
   const server = { pid: child.pid ?? 0, log, logged, ended };
   const client = await connect(clientTarget(socket));
   void ended.then(() => client.close());
-  await Promise.race([logged('ready'), ended.then(({ stderr }) => Promise.reject(new Error(stderr)))]);
+  await logged('ready').catch(async () => {
+    throw new Error((await ended).stderr);
+  });
   return {
     ...server,
     call: (method, request, { signal = new AbortController().signal, timeoutMs = 30_000 } = {}) =>
@@ -144,29 +146,6 @@ async function endOf(child: Child): Promise<Ending> {
   });
   const [code, signal] = await once(child, 'close');
   return { code, signal, stderr };
-}
-
-function readLog(child: Child): Pick<Server, 'log' | 'logged'> {
-  const log: Record<string, unknown>[] = [];
-  const news = new EventEmitter().setMaxListeners(0);
-  let seen = 0;
-  createInterface(child.stdout).on('line', (line) => {
-    log.push(JSON.parse(line));
-    news.emit('line');
-  });
-  return {
-    log,
-    async logged(message) {
-      for (;;) {
-        const at = log.findIndex((line, index) => index >= seen && line.message === message);
-        if (at >= 0) {
-          seen = at + 1;
-          return log[at] ?? {};
-        }
-        await once(news, 'line');
-      }
-    },
-  };
 }
 
 /** Waits for something that no event tells; the test runner's time limit ends it. */
