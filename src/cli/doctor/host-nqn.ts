@@ -76,7 +76,7 @@ function judgeId(nqn: HostFile | undefined, id: HostFile | undefined, needed: bo
 }
 
 /** NVM Express Base Specification, 4.7 (NVMe Qualified Names). */
-export function isNqn(text: string): boolean {
+function isNqn(text: string): boolean {
   if (Buffer.byteLength(text) > 223) return false;
   if (text.startsWith('nqn.2014-08.org.nvmexpress:uuid:')) return nqnUuid(text) !== undefined;
   return /^nqn\.\d{4}-(0[1-9]|1[0-2])\.[A-Za-z0-9][A-Za-z0-9.-]*:\S+$/.test(text);

@@ -50,7 +50,7 @@ function judge(file: HostFile, names: readonly string[], needed: boolean, age: s
 }
 
 /** RFC 3720, 3.2.6.3, and RFC 3980 for `naa.`. */
-export function isInitiatorName(text: string): boolean {
+function isInitiatorName(text: string): boolean {
   if (text.length > 223) return false;
   return /^(iqn\.\d{4}-(0[1-9]|1[0-2])\.[a-z0-9][a-z0-9.-]*(:\S*)?|eui\.[0-9a-f]{16}|naa\.([0-9a-f]{16}|[0-9a-f]{32}))$/i.test(
     text,

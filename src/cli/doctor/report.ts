@@ -48,9 +48,9 @@ function groupText(
   columns: number,
   paint: (colour: Colour, text: string) => string,
 ): string {
-  const names = findings.map((finding) => printable(finding.name).length);
-  const nameWidth = Math.min(Math.max(...names), widestName);
-  const indent = 2 + markWidth + 2 + nameWidth + 2;
+  const fitting = findings.map(({ name }) => printable(name).length).filter((length) => length <= widestName);
+  const nameWidth = Math.max(0, ...fitting);
+  const indent = 2 + markWidth + 2 + (nameWidth > 0 ? nameWidth + 2 : 0);
   const lines = findings
     .toSorted((a, b) => rank[a.state] - rank[b.state])
     .flatMap((finding) => {

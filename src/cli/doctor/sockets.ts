@@ -21,7 +21,8 @@ export async function checkSockets(inspection: Looks): Promise<readonly Finding[
 
 async function checkUnix(inspection: Looks, { path }: UnixEndpoint): Promise<Finding> {
   const name = `unix://${path}`;
-  const facts = await inspection.files.look(path);
+  const facts = await inspection.files.look(path).catch(whyOf);
+  if (typeof facts === 'string') return finding('error', name, facts, 'let the server listen on a local file system');
   if (facts === undefined) return finding('note', name, 'there is no socket: no server listens here now');
   if (facts.kind !== 'socket') {
     const advice = 'move it away, or choose another endpoint: a server does not start over it';
