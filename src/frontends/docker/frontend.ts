@@ -88,7 +88,7 @@ export function createDockerFrontend(driver: Driver, options: DockerFrontendOpti
     try {
       if (stopping) throw new CallError('UNAVAILABLE', 'the plugin is stopping');
       const message = parseMessage(await readBody(request));
-      send(response, 200, { ...(await handle(endpoint, message, caller.signal)), Err: '' });
+      send(response, 200, { Err: '', ...(await handle(endpoint, message, caller.signal)) });
     } catch (error) {
       send(response, 200, { Err: asCallError(error).message });
     }

@@ -28,7 +28,7 @@ export async function listVolumes(workshop: Workshop, call: CallContext): Promis
   return Promise.all(
     [...names.keys()].map(async (name) => ({
       Name: name,
-      Mountpoint: (await mounts.mountpointOf(recordOf.get(name))) ?? '',
+      Mountpoint: (await mounts.mountOf(recordOf.get(name)))?.mountPoint ?? '',
     })),
   );
 }

@@ -7,7 +7,7 @@
 import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { readMountTable } from '../../node/mount-table.ts';
+import { type Mount, readMountTable } from '../../node/mount-table.ts';
 import { jsonFolder } from './json-folder.ts';
 import { fileNameOf } from './names.ts';
 
@@ -43,8 +43,8 @@ export interface MountRecords {
   ofVolume(volumeId: string): Promise<readonly MountRecord[]>;
   /** Where this volume is mounted. Its folder is there afterwards. */
   placesOf(name: string): Promise<Places>;
-  /** The target of a volume that somebody has mounted; undefined for all others. */
-  mountpointOf(record: MountRecord | undefined): Promise<string | undefined>;
+  /** What is mounted for somebody now; undefined when nothing is. */
+  mountOf(record: MountRecord | undefined): Promise<Mount | undefined>;
 }
 
 export interface MountRecordsOptions {
@@ -82,12 +82,10 @@ export function openMountRecords({ stateFolder, mountRoot, bootId = readBootId }
       await mkdir(join(mountRoot, fileNameOf(name)), { recursive: true, mode: 0o711 });
       return placesBelow(await realpath(mountRoot), name);
     },
-    async mountpointOf(record) {
+    async mountOf(record) {
       if (!record || record.ids.length === 0) return undefined;
       const root = await realpath(mountRoot).catch(() => undefined);
-      if (root === undefined) return undefined;
-      const { target } = placesBelow(root, record.name);
-      return (await readMountTable()).at(target) ? target : undefined;
+      return root === undefined ? undefined : (await readMountTable()).at(placesBelow(root, record.name).target);
     },
   };
 }

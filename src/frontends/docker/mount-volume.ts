@@ -32,7 +32,7 @@ async function mountVolume(workshop: Workshop, call: CallContext, facts: Indexed
   await index.write(name, facts);
   await mounts.write(record);
   try {
-    const isMounted = (await mounts.mountpointOf(before)) !== undefined;
+    const isMounted = (await mounts.mountOf(before)) !== undefined;
     const withSecrets = { ...call, secrets: await secrets(secretFiles) };
     await attach(withSecrets, driver, { volumeId, context, capability }, places, nodeId, isMounted);
     await mounts.write({ ...record, ids: [...new Set([...ids, id])] });

@@ -1,6 +1,7 @@
 import { CallError } from '../../core/errors.ts';
 import { withLock } from '../../node/keyed-lock.ts';
-import type { MountRecords } from './mount-records.ts';
+import type { MountRecord, MountRecords } from './mount-records.ts';
+import { mountedElsewhere } from './mounted-elsewhere.ts';
 import { mountWishes } from './options.ts';
 import { lockOfName, type VolumeDriver, type Workshop } from './workshop.ts';
 
@@ -18,24 +19,28 @@ export function removeVolumeIn(workshop: Workshop): VolumeDriver['remove'] {
           `volume ${JSON.stringify(name)} was not made by Docker and stays; \`switchboard ctl delete ${volumeId}\` removes it`,
         );
       }
-      await refuseMounted(mounts, name, volumeId);
-      const record = await mounts.read(name);
-      if (record) await leftovers.takeAway(call, record);
+      for (const record of await mounts.ofVolume(volumeId)) {
+        await refuseUsed(mounts, name, record);
+        await leftovers.takeAway(call, record);
+      }
       const { secretFiles } = mountWishes(options);
       await driver.volumes?.delete({ ...call, secrets: await secrets(secretFiles) }, volumeId);
       await index.remove(name);
     });
 }
 
-/** It may be mounted under another of its names. */
-async function refuseMounted(mounts: MountRecords, name: string, volumeId: string): Promise<void> {
-  for (const record of await mounts.ofVolume(volumeId)) {
-    if (!(await mounts.mountpointOf(record))) continue;
-    const { length } = record.ids;
-    const under = record.name === name ? '' : ` as ${JSON.stringify(record.name)}`;
-    throw new CallError(
-      'FAILED_PRECONDITION',
-      `volume ${JSON.stringify(name)} is mounted on this node${under} for ${length} container${length === 1 ? '' : 's'}; stop them first`,
-    );
-  }
+/**
+ * Docker does not ask for the removal of a volume that one of its containers has. So callers that are still noted then are those that a killed
+ * dockerd never unmounted for; unless a container can be seen that has it after all.
+ */
+async function refuseUsed(mounts: MountRecords, name: string, record: MountRecord): Promise<void> {
+  const mount = await mounts.mountOf(record);
+  if (!mount) return;
+  const users = await mountedElsewhere(mount, await mounts.placesOf(record.name));
+  if (users.length === 0) return;
+  const under = record.name === name ? '' : ` as ${JSON.stringify(record.name)}`;
+  throw new CallError(
+    'FAILED_PRECONDITION',
+    `volume ${JSON.stringify(name)} is in use on this node${under} by ${users.join(', ')}; it stays until that ends`,
+  );
 }

@@ -3,12 +3,12 @@
  * https://docs.docker.com/engine/extend/plugins_volume/
  */
 import type { CallContext } from '../../core/call.ts';
-import { CallError } from '../../core/errors.ts';
 import { createVolumeIn } from './create-volume.ts';
 import { describeVolume } from './describe-volume.ts';
 import { leftoversOf } from './leftovers.ts';
 import { listVolumes } from './list-volumes.ts';
 import { lookUpIn } from './look-up.ts';
+import type { MountRecords } from './mount-records.ts';
 import { mountVolumeIn } from './mount-volume.ts';
 import { removeVolumeIn } from './remove-volume.ts';
 import { unmountVolumeIn } from './unmount-volume.ts';
@@ -25,14 +25,17 @@ export function createVolumeDriver(parts: VolumeDriverParts, log: CallContext['l
     remove: removeVolumeIn(workshop),
     async get(call, name) {
       const known = await lookUp(call, name);
-      if (!known) throw new CallError('NOT_FOUND', `there is no volume ${JSON.stringify(name)}`);
-      return describeVolume(known, await mounts.mountpointOf(await mounts.read(name)));
+      return known && describeVolume(known, await mountpointOf(mounts, name));
     },
     list: (call) => listVolumes(workshop, call),
     // Asks nobody: Docker wants to know this of volumes that are mounted, whatever became of their storage.
-    path: async (_call, name) => mounts.mountpointOf(await mounts.read(name)),
+    path: (_call, name) => mountpointOf(mounts, name),
     mount: mountVolumeIn(workshop),
     unmount: unmountVolumeIn(workshop),
     leftovers,
   };
+}
+
+async function mountpointOf(mounts: MountRecords, name: string): Promise<string | undefined> {
+  return (await mounts.mountOf(await mounts.read(name)))?.mountPoint;
 }

@@ -34,8 +34,8 @@ export interface VolumeDriver {
   create(call: CallContext, name: string, options: Options): Promise<void>;
   /** Success when there is none. FAILED_PRECONDITION while it is mounted. */
   remove(call: CallContext, name: string): Promise<void>;
-  /** NOT_FOUND when there certainly is none. */
-  get(call: CallContext, name: string): Promise<ShownVolume>;
+  /** Undefined when there certainly is none. */
+  get(call: CallContext, name: string): Promise<ShownVolume | undefined>;
   list(call: CallContext): Promise<readonly Pick<ShownVolume, 'Name' | 'Mountpoint'>[]>;
   /** Where it is mounted; undefined while it is not. */
   path(call: CallContext, name: string): Promise<string | undefined>;
