@@ -95,7 +95,9 @@ function proxyRows({ proxyCost }: Results): Row[] {
   return names.map((name) => {
     const of = (concurrency: number) => {
       const found = proxyCost.find((one) => one.case === name && one.concurrency === concurrency);
-      return found ? `${signed(found.percent)} % ±${found.plusMinus.toFixed(1)} (${signed(found.ms, 3)} ms)` : '–';
+      if (!found) return '–';
+      const doubt = Number.isFinite(found.plusMinus) ? ` ±${found.plusMinus.toFixed(1)}` : '';
+      return `${signed(found.percent)} %${doubt} (${signed(found.ms, 3)} ms)`;
     };
     return [name, of(1), of(32)];
   });

@@ -11,7 +11,7 @@ export function percentile(numbers: readonly number[], percent: number): number 
   return below + (above - below) * (place - Math.floor(place));
 }
 
-/** The standard error of the mean. */
+/** The standard error of the mean; NaN for fewer than two numbers. */
 export function standardError(numbers: readonly number[]): number {
   const mean = sum(numbers) / numbers.length;
   const squares = sum(numbers.map((one) => (one - mean) ** 2));
