@@ -19,6 +19,8 @@ Without a configuration the server keeps one of its own in SWITCHBOARD_STATE_DIR
 ~/.local/share/switchboard), with a first connection to local directories.
 
 SIGTERM and SIGINT stop it: calls in flight are finished or, after --stop-timeout, cancelled. A second one stops it at once.
+SIGHUP makes it look at all connection files; the log says what is wrong with them.
+Under systemd (Type=notify) it tells when it is ready, alive and stopping.
 
 Examples:
   switchboard

@@ -26,6 +26,9 @@ export interface SystemdHost {
 const targets =
   'basic default local-fs multi-user network network-online remote-fs shutdown sockets sysinit umount'.split(' ');
 
+/** It takes about a second where it can be started at all. */
+const bootLimitMs = 60_000;
+
 /** Everything that is written goes to the folder or to memory. The last program becomes process 1. */
 const boot = `
 set -eu
@@ -81,8 +84,13 @@ export async function bootSystemd(t: TestContext): Promise<SystemdHost | undefin
       () => false,
     );
   };
-  const booted = until(async () => child.exitCode !== null || (await isUp())).then(() => child.exitCode === null);
-  if (!(await booted)) return undefined;
+  const giveUpAt = performance.now() + bootLimitMs;
+  let up = false;
+  await until(async () => {
+    up = await isUp();
+    return up || child.exitCode !== null || performance.now() > giveUpAt;
+  });
+  if (!up) return undefined;
   return {
     run,
     property: async (unit, name) => (await run('systemctl', 'show', '--value', '--property', name, unit)).trim(),

@@ -1,11 +1,12 @@
 /** sd_notify(3) and sd_listen_fds(3) against real sockets. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { open, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
 import { bundlePath } from '../../scripts/lib/build-bundle.ts';
 import { services } from '../../src/generated/services.js';
 import { switchboard } from '../unit/cli-shell.ts';
@@ -27,8 +28,15 @@ const receiver = `
   while (defined recv(S, $text, 65536, 0)) { $text =~ s/\\n/|/g; print "$text\\n" }
 `;
 
-/** Resolves when it is bound. `next` gives the next datagram; those that only wait for others, BARRIER=1, are left out. */
-async function listenForNotifications(t: TestContext, address: string): Promise<{ next(): Promise<string> }> {
+interface Received {
+  /** The next datagram; those that only wait for others, BARRIER=1, are left out. */
+  next(): Promise<string>;
+  /** The next that fits; on a busy machine signs of life may come late, and complaints before them. */
+  nextLike(pattern: RegExp): Promise<string>;
+}
+
+/** Resolves when it is bound. */
+async function listenForNotifications(t: TestContext, address: string): Promise<Received> {
   const child = spawn('perl', ['-MSocket', '-e', receiver, address], { stdio: ['ignore', 'pipe', 'inherit'] });
   t.after(() => child.kill('SIGKILL'));
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
@@ -39,8 +47,14 @@ async function listenForNotifications(t: TestContext, address: string): Promise<
       if (value !== 'BARRIER=1') return value;
     }
   };
+  const nextLike = async (pattern: RegExp) => {
+    for (;;) {
+      const datagram = await next();
+      if (pattern.test(datagram)) return datagram;
+    }
+  };
   assert.equal(await next(), 'bound');
-  return { next };
+  return { next, nextLike };
 }
 
 const addresses: readonly ((site: Site) => string)[] = [
@@ -55,14 +69,13 @@ for (const address of addresses) {
     const socket = address(site);
     const received = await listenForNotifications(t, socket);
     const told = received.next();
-    const server = await site.start({ env: { NOTIFY_SOCKET: socket, WATCHDOG_USEC: '200000' } });
+    const server = await site.start({ env: { NOTIFY_SOCKET: socket, WATCHDOG_USEC: '400000' } });
     assert.equal(await told, `READY=1|STATUS=Serving on unix://${site.socket}`);
     await server.call(services.Identity.Probe, {});
-    assert.equal(await received.next(), 'WATCHDOG=1');
-    assert.equal(await received.next(), 'WATCHDOG=1');
+    await received.nextLike(/^WATCHDOG=1/);
+    await received.nextLike(/^WATCHDOG=1/);
     const stopped = server.stop();
-    let last = await received.next();
-    while (last === 'WATCHDOG=1') last = await received.next();
+    const last = await received.nextLike(/^STOPPING=1/);
     assert.equal(last, 'STOPPING=1|STATUS=Stopping; calls still in flight: 0');
     await stopped;
     assert.ok(!server.log.some(({ level }) => level === 'warn'), 'nothing went wrong');
@@ -82,6 +95,33 @@ test('ready is told when clients are answered, not before', { skip }, async (t) 
   });
   await site.start({ env: { NOTIFY_SOCKET: address } });
   await answered;
+});
+
+test('threads that are stuck on storage are no sign of life', { skip }, async (t) => {
+  const site = await makeSite(t);
+  // It would want to know where it is, at once.
+  await rm(site.path('connections/local.yaml'));
+  const pipe = site.path('pipe');
+  await promisify(execFile)('mkfifo', [pipe]);
+  const rule = `{ keySuffix: zone, source: file, file: ${pipe} }`;
+  await writeFile(
+    site.path('main.yaml'),
+    `driver: proxy\nproxy:\n  configFolder: ${site.path('connections')}\n  nodeTopology: { type: custom, customRules: [${rule}] }\n`,
+  );
+  const address = site.path('notify.sock');
+  const received = await listenForNotifications(t, address);
+  const env = { NOTIFY_SOCKET: address, WATCHDOG_USEC: '400000', UV_THREADPOOL_SIZE: '1' };
+  const server = await site.start({ env });
+  await received.nextLike(/^WATCHDOG=1/);
+  // Opening a pipe that nobody writes to takes a thread as long as a dead mount does.
+  const info = server.call(services.Node.NodeGetInfo, {});
+  await received.nextLike(/^STATUS=The self-check failed: it did not end within 0\.2 s$/);
+  const writer = await open(pipe, 'w');
+  await writer.writeFile('zone-a');
+  await writer.close();
+  await info;
+  await received.nextLike(/^WATCHDOG=1\|STATUS=Serving again$/);
+  await server.stop();
 });
 
 test('programs of the host do not learn where to notify', { skip }, async (t) => {
