@@ -43,6 +43,7 @@ mount --bind "$2" /usr/local/bin/node
 mount --bind "$3" /usr/local/bin/switchboard.mjs
 printf '#!/bin/sh\\nexec /usr/local/bin/node /usr/local/bin/switchboard.mjs "$@"\\n' > /usr/local/bin/switchboard
 chmod 755 /usr/local/bin/switchboard
+mount -t tmpfs -o mode=1777 tmpfs /tmp
 umount --recursive --lazy /sys/fs/cgroup
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 export container=lxc
