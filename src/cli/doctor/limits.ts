@@ -1,6 +1,7 @@
 /** What runs out. */
 import { dirname } from 'node:path/posix';
 import { formatSize } from '../../core/sizes.ts';
+import { mayHang } from '../../node/file-system-kind.ts';
 import { whyOf } from './bounded.ts';
 import { about, type Finding } from './finding.ts';
 import type { Inspection } from './inspection.ts';
@@ -13,13 +14,16 @@ const leastOpenFiles = 1024;
 const littleSpace = 0.05;
 const littleFiles = 0.02;
 
-type Looks = Pick<Inspection, 'files' | 'stateDirectory' | 'configured'>;
+type Looks = Pick<Inspection, 'files' | 'stateDirectory' | 'configured' | 'mounts'>;
 
 export async function checkLimits(inspection: Looks): Promise<readonly Finding[]> {
   const places = [
     { name: 'state directory', path: inspection.stateDirectory },
+    // Of storage that may hang its own connection tells.
     ...inspection.configured.connections.flatMap(({ name, basePath }) =>
-      basePath === undefined ? [] : [{ name: `base path of ${name}`, path: basePath }],
+      basePath === undefined || mayHang(inspection.mounts.covering(basePath))
+        ? []
+        : [{ name: `base path of ${name}`, path: basePath }],
     ),
   ];
   return Promise.all([openFiles(inspection), ...places.map(({ name, path }) => space(inspection, name, path))]);
