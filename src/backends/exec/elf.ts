@@ -68,12 +68,13 @@ function wordsOf(header: Buffer): Words {
 }
 
 async function readSegments(file: FileHandle, header: Buffer, words: Words): Promise<readonly Segment[]> {
-  const [tableAt, sizeAt] = words.is64 ? [32, 54] : [28, 42];
+  const [tableAt, sizeAt, smallest] = words.is64 ? [32, 54, 56] : [28, 42, 32];
   const size = words.half(header, sizeAt);
+  if (size < smallest) return [];
   const count = words.half(header, sizeAt + 2);
   const table = await bytes(file, words.wide(header, tableAt), size * count);
   const [offset, address, length] = words.is64 ? [8, 16, 32] : [4, 8, 16];
-  return Array.from({ length: size > 0 ? Math.floor(table.length / size) : 0 }, (_, index) => ({
+  return Array.from({ length: Math.floor(table.length / size) }, (_, index) => ({
     type: words.word(table, index * size),
     offset: words.wide(table, index * size + offset),
     address: words.wide(table, index * size + address),
