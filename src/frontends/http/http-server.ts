@@ -53,14 +53,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const open = createWaitingRoom({ limitMs: connectionLimitMs, places });
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const refusal = refusalOf(request);
-    const reply = refusal ?? (await answer(pathOf(request)).catch((error: unknown) => failed(error, log)));
-    // What a refused request sends besides is not read.
-    response.once('finish', () => refusal && request.destroy());
+    const reply = refusalOf(request) ?? (await answer(pathOf(request)).catch((error: unknown) => failed(error, log)));
     send(response, reply, request.method === 'HEAD');
   }
 
-  const server = createServer({ maxHeaderSize: maxHeaderBytes, keepAlive: false }, (request, response) => {
+  const server = createServer({ maxHeaderSize: maxHeaderBytes }, (request, response) => {
     void serve(request, response);
   });
   // Asked before a body is sent, whose length would then be refused anyway.
