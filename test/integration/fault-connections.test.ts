@@ -1,9 +1,11 @@
 /** Connection files that change under running calls. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
 import { services } from '../../src/generated/services.js';
-import { createVolume, deleteVolume, outcomeOf } from './csi-calls.ts';
+import { createVolume, deleteVolume, mib, outcomeOf } from './csi-calls.ts';
 import {
   assertLeavesNothing,
   eventually,
@@ -175,3 +177,44 @@ test('a hundred connections that come and go leave no files open', async (t) => 
   await eventually(async () => assert.ok((await openFiles(server)) <= filesAtStart));
   await assertLeavesNothing(site, server);
 });
+
+test('connection files that are no files hurt only their own connection', async (t) => {
+  const site = await makeSite(t);
+  const path = (name: string) => site.path(`connections/${name}.yaml`);
+  await promisify(execFile)('mkfifo', [path('pipe')]);
+  await mkdir(path('folder'));
+  await symlink('/dev/zero', path('endless'));
+  await symlink('/dev/tty', path('terminal'));
+  await symlink('loop.yaml', path('loop'));
+  await symlink('/proc/self/mem', path('memory'));
+  await writeFile(path('huge'), Buffer.alloc(64 * mib, '#'));
+  await writeFile(path('billion'), `driver: local-hostpath\n${laughs()}`);
+  await writeFile(path('deep'), `driver: local-hostpath\nx: ${'['.repeat(50_000)}`);
+  const server = await site.start();
+  const live = traffic(server, 'local');
+  for (const connection of ['pipe', 'folder', 'endless', 'terminal', 'loop', 'memory', 'huge', 'billion', 'deep']) {
+    const calls = Array.from({ length: 8 }, () => outcomeOf(createVolume(server, 'one', { connection })));
+    for (const { code, message } of await Promise.all(calls)) {
+      assert.match(code, /^(FAILED_PRECONDITION|PERMISSION_DENIED)$/, `${connection}: ${code}: ${message}`);
+      assert.ok(message.includes(connection) && message.length < 1000, message);
+    }
+    assert.equal(
+      (await outcomeOf(deleteVolume(server, `v:${connection}/one`))).code,
+      'FAILED_PRECONDITION',
+      connection,
+    );
+  }
+  await live.rounds(4);
+  // A list that is not whole is none.
+  for (const failure of await live.end()) assert.match(failure, /^UNAVAILABLE: connection "billion": /);
+  await assertLeavesNothing(site, server);
+});
+
+/** A document that is small as it is written, and endless with its aliases resolved. */
+function laughs(): string {
+  const line = (level: number) =>
+    `a${level}: &a${level} [${Array(9)
+      .fill(`*a${level - 1}`)
+      .join(', ')}]\n`;
+  return `a0: &a0 ha\n${Array.from({ length: 12 }, (_, level) => line(level + 1)).join('')}`;
+}

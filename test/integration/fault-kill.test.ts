@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type * as csi from '../../src/generated/csi.js';
 import { services } from '../../src/generated/services.js';
+import { mountsBelow } from '../conformance/leftovers.ts';
 import {
   createSnapshot,
   createVolume,
@@ -13,11 +14,12 @@ import {
   mib,
   outcomeOf,
   volumeRequest,
+  writer,
 } from './csi-calls.ts';
 import { assertAtRest, assertLeavesNothing, makeSite, type Server, type Site } from './server-under-test.ts';
 import { cannotTrace, distinctSteps, oneFileThread, watchFiles } from './watch-files.ts';
 
-const { Controller } = services;
+const { Controller, Node } = services;
 
 /** What is killed is called again on this connection; on the other one, a copy of what it left, all is removed. */
 const repeated = 'repeated';
@@ -183,3 +185,55 @@ for (const [title, operation] of Object.entries(operations)) {
     await assertLeavesNothing(site, server);
   });
 }
+
+/** Kills the server before it runs, or when it has ended. */
+const killsAround = (site: Site, program: string) =>
+  `if rm ${site.path('kill-before')} 2>/dev/null; then kill -KILL $PPID; exit 1; fi
+/bin/${program} "$@"
+code=$?
+if rm ${site.path('kill-after')} 2>/dev/null; then kill -KILL $PPID; fi
+exit $code`;
+
+test('a node is killed while it mounts and unmounts', {
+  skip: process.getuid?.() !== 0 && 'NOT TESTED: needs root',
+}, async (t) => {
+  const site = await makeSite(t);
+  for (const program of ['mount', 'umount']) await site.standIn(program, killsAround(site, program));
+  let server = await site.start();
+  const id = await createVolume(server, 'one');
+  const { volume: made } = await server.call(Controller.ControllerGetVolume, { volumeId: id });
+  const [targetPath, stagingTargetPath] = [site.path('target'), site.path('staging')];
+  const on = { volumeId: id, volumeCapability: writer, volumeContext: made?.volumeContext ?? {} };
+  const stage: Operation = (at) => at.call(Node.NodeStageVolume, { ...on, stagingTargetPath });
+  const unstage: Operation = (at) => at.call(Node.NodeUnstageVolume, { volumeId: id, stagingTargetPath });
+  const steps: readonly Operation[] = [
+    stage,
+    (at) => at.call(Node.NodePublishVolume, { ...on, stagingTargetPath, targetPath }),
+    (at) => at.call(Node.NodeUnpublishVolume, { volumeId: id, targetPath }),
+    unstage,
+  ];
+  for (const when of ['kill-before', 'kill-after']) {
+    for (const [index, step] of steps.entries()) {
+      await writeFile(site.path(when), '');
+      assert.equal((await outcomeOf(step(server))).code, 'UNAVAILABLE', `${when} ${index}`);
+      await server.ended;
+      server = await site.start();
+      await step(server);
+      const expected = [[stagingTargetPath], [targetPath, stagingTargetPath], [stagingTargetPath], []];
+      assert.deepEqual(await mountsBelow(site.root), expected[index], `${when} ${index}`);
+    }
+    // What was killed half-way is taken down by the opposite call, too.
+    await writeFile(site.path(when), '');
+    await outcomeOf(stage(server));
+    await server.ended;
+    server = await site.start();
+    await unstage(server);
+    assert.deepEqual(await mountsBelow(site.root), []);
+  }
+  assert.deepEqual(
+    (await readdir(site.root)).filter((name) => ['target', 'staging'].includes(name)),
+    [],
+  );
+  await deleteVolume(server, id);
+  await assertLeavesNothing(site, server);
+});
