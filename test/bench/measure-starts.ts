@@ -19,8 +19,8 @@ export interface StartOptions {
   readonly onProgress: (text: string) => void;
 }
 
-/** Milliseconds after the first Probe until memory is read: what a start leaves for later is then done. */
-const settleMs = 300;
+/** Milliseconds after the first Probe until memory is read: what a start leaves for later, such as giving memory back, is then done. */
+const settleMs = 1500;
 
 export const callsBeforeMemory = 1000;
 
