@@ -33,7 +33,10 @@ export interface SiteOptions {
   readonly connections?: Readonly<Record<string, string | undefined>>;
   /** Text of the main file below `proxy:`, indented by two. */
   readonly proxy?: string;
+  /** Empty: there is no HTTP door. */
   readonly endpoint?: string;
+  /** One driver without a proxy. */
+  readonly direct?: boolean;
   readonly allowRemote?: boolean;
   readonly nodeName?: string;
 }
@@ -46,7 +49,9 @@ export async function startSite(t: TestContext, options: SiteOptions = {}): Prom
     writeFile(join(folder, 'connections', `${name}.yaml`), text);
   for (const [name, text] of Object.entries(options.connections ?? { local: undefined })) await write(name, text);
   const log: Record<string, unknown>[] = [];
-  const main = `driver: proxy\nproxy:\n  configFolder: ${join(folder, 'connections')}\n${options.proxy ?? ''}`;
+  const proxy = `driver: proxy\nproxy:\n  configFolder: ${join(folder, 'connections')}\n${options.proxy ?? '  nodeTopology: { type: node }\n'}`;
+  const main = options.direct ? localDirectories(join(folder, 'data')) : proxy;
+  const http = { endpoint: options.endpoint ?? 'tcp://127.0.0.1:0', allowRemote: options.allowRemote ?? false };
   const endpoint = `unix://${join(folder, 'csi.sock')}`;
   const server = await startServer({
     config: parseMainConfig(main, 'main.yaml', {}),
@@ -59,7 +64,7 @@ export async function startSite(t: TestContext, options: SiteOptions = {}): Prom
       socketMode: 0o600,
       tls: undefined,
       allowInsecureTcp: false,
-      http: { endpoint: options.endpoint ?? 'tcp://127.0.0.1:0', allowRemote: options.allowRemote ?? false },
+      http: http.endpoint === '' ? undefined : http,
     },
     env: { ...process.env, PATH: `${join(folder, 'bin')}:${process.env.PATH}` },
     log: createLogger({ level: 'debug', format: 'json', write: (line) => log.push(JSON.parse(line)) }),
