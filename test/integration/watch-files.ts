@@ -1,4 +1,4 @@
-/** What a server does with files, seen by strace(1), and SIGKILL at one certain system call of its. The server itself knows of nothing. */
+/** What a server does with files, seen by strace(1), and faults at one certain system call of its. The server itself knows of nothing. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
@@ -24,8 +24,8 @@ export interface WatchOptions {
   readonly file: string;
   /** Which system calls are seen, as strace takes them. Default: those that change something. */
   readonly calls?: string;
-  /** Kills the server before this takes effect. */
-  readonly killAt?: Step;
+  /** What happens in place of a step, as strace takes it: `signal=KILL`, `error=EIO`. */
+  readonly fault?: { readonly step: Step; readonly does: string };
 }
 
 /** A system call: the `number`th of its name, from 1. */
@@ -37,8 +37,8 @@ export interface Step {
 }
 
 /** Watches the server, which must have been started with {@link oneFileThread} and have served a call, from now on. */
-export async function watchFiles(server: Server, { file, calls = steps, killAt }: WatchOptions): Promise<Watch> {
-  const inject = killAt ? [`--inject=${killAt.name}:signal=KILL:when=${killAt.number}`] : [];
+export async function watchFiles(server: Server, { file, calls = steps, fault }: WatchOptions): Promise<Watch> {
+  const inject = fault ? [`--inject=${fault.step.name}:${fault.does}:when=${fault.step.number}`] : [];
   const thread = await fileThreadOf(server.pid);
   const strace = spawn('strace', ['-o', file, `--trace=${calls}`, ...inject, '-p', thread], {
     stdio: ['ignore', 'ignore', 'pipe'],
