@@ -7,7 +7,7 @@
 import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { type Mount, readMountTable } from '../../node/mount-table.ts';
+import { type Mount, type MountTable, readMountTable } from '../../node/mount-table.ts';
 import { jsonFolder } from './json-folder.ts';
 import { fileNameOf } from './names.ts';
 
@@ -52,9 +52,12 @@ export interface MountRecordsOptions {
   readonly mountRoot: string;
   /** Default: this machine's. */
   readonly bootId?: (() => Promise<string>) | undefined;
+  /** Default: this process's. */
+  readonly readTable?: (() => Promise<Pick<MountTable, 'at'>>) | undefined;
 }
 
-export function openMountRecords({ stateFolder, mountRoot, bootId = readBootId }: MountRecordsOptions): MountRecords {
+export function openMountRecords(options: MountRecordsOptions): MountRecords {
+  const { stateFolder, mountRoot, bootId = readBootId, readTable = readMountTable } = options;
   const files = jsonFolder(join(stateFolder, 'mounts'), schema);
   const current = (boot: string, record: MountRecord): MountRecord =>
     record.boot === boot ? record : { ...record, boot, ids: [] };
@@ -85,7 +88,7 @@ export function openMountRecords({ stateFolder, mountRoot, bootId = readBootId }
     async mountOf(record) {
       if (!record || record.ids.length === 0) return undefined;
       const root = await realpath(mountRoot).catch(() => undefined);
-      return root === undefined ? undefined : (await readMountTable()).at(placesBelow(root, record.name).target);
+      return root === undefined ? undefined : (await readTable()).at(placesBelow(root, record.name).target);
     },
   };
 }

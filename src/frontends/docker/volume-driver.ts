@@ -12,15 +12,15 @@ import type { MountRecords } from './mount-records.ts';
 import { mountVolumeIn } from './mount-volume.ts';
 import { removeVolumeIn } from './remove-volume.ts';
 import { unmountVolumeIn } from './unmount-volume.ts';
-import type { VolumeDriver, VolumeDriverParts, Workshop } from './workshop.ts';
+import type { Scope, VolumeDriver, VolumeDriverParts, Workshop } from './workshop.ts';
 
 export function createVolumeDriver(parts: VolumeDriverParts, log: CallContext['log']): VolumeDriver {
   const lookUp = lookUpIn(parts);
   const leftovers = leftoversOf(parts, log);
   const workshop: Workshop = { ...parts, lookUp, leftovers };
-  const { catalog, mounts } = parts;
+  const { mounts } = parts;
   return {
-    scope: async (call) => parts.scope ?? ((await catalog.isShared(call)) ? 'global' : 'local'),
+    scope: scopeIn(parts),
     create: createVolumeIn(workshop),
     remove: removeVolumeIn(workshop),
     async get(call, name) {
@@ -33,6 +33,21 @@ export function createVolumeDriver(parts: VolumeDriverParts, log: CallContext['l
     mount: mountVolumeIn(workshop),
     unmount: unmountVolumeIn(workshop),
     leftovers,
+  };
+}
+
+/** Milliseconds for which the scope is remembered: Docker asks for it several times with everything that it does. */
+const scopeMs = 10_000;
+
+function scopeIn({ scope, catalog }: VolumeDriverParts): VolumeDriver['scope'] {
+  let told: { readonly scope: Scope; readonly until: number } | undefined;
+  return async (call) => {
+    if (scope) return scope;
+    if (!told || told.until < performance.now()) {
+      const found: Scope = (await catalog.isShared(call)) ? 'global' : 'local';
+      told = { scope: found, until: performance.now() + scopeMs };
+    }
+    return told.scope;
   };
 }
 
