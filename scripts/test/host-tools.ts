@@ -16,6 +16,7 @@ const packages: Readonly<Record<string, string>> = {
   setquota: 'quota',
   strace: 'strace',
   bindfs: 'bindfs',
+  chromium: 'chromium',
   'systemd-analyze': 'systemd',
   'systemd-notify': 'systemd',
   'systemd-socket-activate': 'systemd',
