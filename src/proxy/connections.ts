@@ -166,12 +166,14 @@ export function createConnections(options: ConnectionsOptions): Connections {
   };
 }
 
-/** Names in the folder of connection files. Throws FAILED_PRECONDITION when it cannot be read. */
+/** Names in the folder of connection files. Throws FAILED_PRECONDITION when it cannot be read, RESOURCE_EXHAUSTED when nothing can be. */
 export async function listFolder(folder: string): Promise<readonly string[]> {
   try {
     return await readdir(folder);
   } catch (error) {
-    const why = errnoOf(error) ?? asCallError(error).message;
-    throw new CallError('FAILED_PRECONDITION', `the folder of connections, ${folder}, cannot be read (${why})`);
+    const { code, message } = asCallError(error);
+    // Out of file descriptors: nothing is wrong with the folder.
+    const ours = code === 'RESOURCE_EXHAUSTED' ? code : 'FAILED_PRECONDITION';
+    throw new CallError(ours, `the folder of connections, ${folder}, cannot be read (${errnoOf(error) ?? message})`);
   }
 }

@@ -259,6 +259,30 @@ test('500 connections that are opened and abandoned, and 500 that stay', async (
   await assertLeavesNothing(site, server);
 });
 
+test('more clients than there are file descriptors: who is in is answered, and everybody when they are gone', async (t) => {
+  const site = await makeSite(t);
+  const server = await site.start({ under: ['sh', '-c', 'ulimit -n 100; exec "$@"', 'sh'] });
+  await createVolume(server, 'source');
+  const files = await openFiles(server);
+  const staying = await Promise.all(Array.from({ length: 200 }, () => dial(site.socket)));
+  for (const socket of staying) socket.write(Buffer.concat([preface, settings]));
+  await eventually(async () => assert.ok((await openFiles(server)) >= 100));
+  for (let round = 0; round < 20; round++) {
+    const outcomes = await Promise.all([
+      outcomeOf(createVolume(server, 'empty')),
+      outcomeOf(createVolume(server, 'copy', { fromVolume: 'v:local/source' })),
+      outcomeOf(server.call(Controller.ListVolumes, {})),
+    ]);
+    for (const { code, message } of outcomes)
+      assert.match(code, /^(OK|RESOURCE_EXHAUSTED|ABORTED)$/, `${code}: ${message}`);
+  }
+  for (const socket of staying) socket.destroy();
+  await eventually(async () => assert.ok((await openFiles(server)) <= files));
+  for (const name of ['empty', 'copy']) await createVolume(server, name);
+  for (const name of ['empty', 'copy', 'source']) await deleteVolume(server, `v:local/${name}`);
+  await assertLeavesNothing(site, server);
+});
+
 test('clients that disappear in the middle of their calls', async (t) => {
   const { site, server, start } = await warmSite(t);
   for (let round = 0; round < 20; round++) {
