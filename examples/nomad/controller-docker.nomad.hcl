@@ -20,6 +20,14 @@ job "switchboard-controller" {
       value    = "true"
     }
 
+    # By default Nomad gives up after two restarts. The volumes of all jobs on this client need the plugin.
+    restart {
+      attempts = 10
+      interval = "10m"
+      delay    = "5s"
+      mode     = "delay"
+    }
+
     task "plugin" {
       driver = "docker"
 

@@ -74,6 +74,7 @@ for (const name of plugins) {
   test(`${name}: flags and variables are known, and say what the type of the plugin needs`, async () => {
     const job = only((await read(name)).blocks.filter(({ type }) => type === 'job'));
     assert.equal(job.attributes.type, kind === 'controller' ? 'service' : 'system');
+    assert.equal(only(blocksWithin(job, 'restart')).attributes.mode, 'delay');
     const task = only(blocksWithin(job, 'task'));
     assert.equal(task.attributes.driver, driver.replace('-', '_'));
 
