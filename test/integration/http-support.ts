@@ -99,7 +99,7 @@ export async function startSite(t: TestContext, options: SiteOptions = {}): Prom
 }
 
 /** The text of a connection file. */
-export function localDirectories(base: string): string {
+function localDirectories(base: string): string {
   return `driver: local-hostpath\nlocal-hostpath:\n  shareBasePath: ${base}\n  controllerBasePath: ${base}\n`;
 }
 
