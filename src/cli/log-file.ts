@@ -72,7 +72,9 @@ export function openLogFile({ path, maxBytes, onFailure }: LogFileOptions): LogF
 
 async function sizeOf(path: string): Promise<number> {
   try {
-    return (await stat(path)).size;
+    const found = await stat(path);
+    if (found.isFile()) return found.size;
+    throw new Error('it is no regular file');
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return 0;
     throw error;
