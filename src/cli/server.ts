@@ -82,7 +82,7 @@ export async function startServer({ config, settings, env, log }: ServerOptions)
   try {
     listener = await listen({ ...settings, endpoints, log, onHttp2: frontend.accept, onHttp1: door.accept });
     dockerListener = docker?.endpoint === undefined ? undefined : await listenForDocker(docker.endpoint, door, log);
-    const { addresses } = listener;
+    const addresses = [...listener.addresses, ...(dockerListener?.addresses ?? [])];
     const plugin = { name: csiName, nodeName, modes, version, commit, addresses };
     http = await httpDoor?.open({ driver, pipeline, plugin, log });
   } catch (error) {

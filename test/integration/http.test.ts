@@ -1,9 +1,13 @@
 /** The HTTP door of a real server: metrics, health, status, and who may read them. */
 import assert from 'node:assert/strict';
-import { rename, rm, stat } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rename, rm, stat } from 'node:fs/promises';
 import { request } from 'node:http';
-import { networkInterfaces } from 'node:os';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { CallError } from '../../src/core/errors.ts';
 import { hangingCopies, type Site, startSite } from './http-support.ts';
@@ -234,6 +238,42 @@ test('a direct driver is told as the one storage there is', async (t) => {
   assert.match((await site.get('/')).text, /<th scope="row"[^>]*>the only one/);
   assert.equal((await metricsOf(site, '/metrics/capacity')).get('switchboard_connection_answers{connection=""}'), 1);
 });
+
+test('sockets that systemd opened: one for the orchestrator, one for readers', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'http-systemd-'));
+  const reading = createServer().listen(0, '127.0.0.1');
+  const servers = [createServer().listen(join(folder, 'csi.sock')), reading];
+  await Promise.all(servers.map((server) => once(server, 'listening')));
+  const port = (reading.address() as AddressInfo).port;
+  const program = join(import.meta.dirname, '../../src/main.ts');
+  const command = [process.execPath, program, '--endpoint', 'systemd:csi', '--http-endpoint', 'systemd:http'];
+  const child = spawn(
+    'sh',
+    ['-c', 'LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=csi:http exec "$@"', 'sh', ...command, '--log-format', 'json'],
+    {
+      env: { PATH: process.env.PATH, SWITCHBOARD_STATE_DIR: join(folder, 'state') },
+      stdio: ['ignore', 'pipe', 'ignore', ...servers.map(handleOf)],
+    },
+  );
+  const closed = once(child, 'close');
+  t.after(async () => {
+    child.kill('SIGKILL');
+    await closed;
+    await rm(folder, { recursive: true, force: true });
+  });
+  assert.ok(child.stdout);
+  const [line] = await Promise.race([once(createInterface(child.stdout), 'line'), closed]);
+  // Otherwise it would be this process that accepts.
+  for (const server of servers) server.close();
+  const ready: { addresses?: string[]; http?: string[] } = JSON.parse(String(line));
+  assert.deepEqual([ready.addresses, ready.http], [['systemd:csi'], [`http://127.0.0.1:${port}`]]);
+  assert.equal(await (await fetch(`http://127.0.0.1:${port}/healthz`)).text(), 'ok\n');
+});
+
+/** What a child can be given as a file descriptor. */
+function handleOf(server: Server): Socket {
+  return (server as unknown as { readonly _handle: Socket })._handle;
+}
 
 /** A page is made while calls run; that must never disturb them. */
 test('many readers at once', async (t) => {

@@ -44,6 +44,9 @@ interface Door {
   stop(): Promise<void>;
 }
 
+/** Taken once a process: several listeners may each serve one of them. */
+const handedOver = lazily(takeInheritedSockets);
+
 /** Opens all endpoints or none. Throws a CallError that names the endpoint that could not be opened. */
 export async function listen(options: ListenOptions): Promise<Listener> {
   const { log, endpoints, tls, socketMode = 0o600, allowInsecureTcp = false, firstBytesLimitMs = 10_000 } = options;
@@ -58,7 +61,6 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   };
   const plain = (raw: Socket) => reception.greet(raw, raw);
   const overTcp = front ? front.accept : plain;
-  const handedOver = lazily(takeInheritedSockets);
 
   function newServer(accept: (raw: Socket) => void): Server {
     return createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true, keepAlive: true }, (raw) => {
