@@ -34,7 +34,11 @@ export function leftoversOf(parts: VolumeDriverParts, log: CallContext['log']): 
     try {
       return await withLock(lockOfName(name), stopped.signal, async () => {
         const record = await mounts.read(name);
-        if (!record || record.ids.length > 0) return true;
+        if (!record) return true;
+        if (record.ids.length > 0) {
+          log.verbose('a volume that was to be unmounted is wanted again', { volume: name });
+          return true;
+        }
         await takeAway(call, record);
         log.info('a volume that nobody uses any more was unmounted', { volume: name });
         return true;
