@@ -16,7 +16,7 @@ const secretPrefix = 'secret.';
  * A parameter that tells volumes made through this door from all others on the same storage. Back ends that remember parameters can tell then;
  * without it, a volume that Swarm or Nomad uses could be listed, and removed, as one of Docker's.
  */
-export const mark = { key: 'switchboard/door', value: 'docker' } as const;
+const mark = { key: 'switchboard/door', value: 'docker' } as const;
 
 export function isMarked(parameters: Parameters | undefined): boolean {
   return parameters?.[mark.key] === mark.value;
