@@ -19,7 +19,10 @@ interface Watched extends Switchboard {
 }
 
 async function watched(t: TestContext, ...rest: Parameters<typeof switchboard> extends [unknown, ...infer R] ? R : []) {
-  const board = await switchboard(t, ...rest);
+  return watch(await switchboard(t, ...rest));
+}
+
+function watch(board: Switchboard): Watched {
   const failures = createRecentFailures();
   const pipeline = createPipeline({ log: silentLogger, metrics: silentMeter, onFailure: failures.add });
   const sources: Sources = {
@@ -37,7 +40,7 @@ async function watched(t: TestContext, ...rest: Parameters<typeof switchboard> e
     log: silentLogger,
   };
   const observer = createObserver(sources);
-  const result: Watched = {
+  return {
     ...board,
     status: () => tellStatus(sources, observer),
     create(name, { connection = 'nas', requestId, patience = new AbortController().signal } = {}) {
@@ -55,7 +58,6 @@ async function watched(t: TestContext, ...rest: Parameters<typeof switchboard> e
       );
     },
   };
-  return result;
 }
 
 /** Every CreateVolume waits for `zfs create` until `open` is called; `reached` resolves when one does. */
@@ -169,6 +171,20 @@ test('a broken file and storage that does not answer are told; neither holds up 
     ],
   );
   assert.match(status.attention[0]?.text ?? '', /there is no driver "nothing".*its calls fail until that is repaired/);
+});
+
+test('while the folder of connections hangs, no storage is asked through it', async (t) => {
+  const board = await watched(t);
+  await board.status();
+  board.world.asked.length = 0;
+  t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 60_000 });
+  const hanging = watch({ ...board, proxy: { ...board.proxy, lookAtConnections: () => new Promise(() => {}) } });
+  const status = await hanging.status();
+  assert.deepEqual(
+    status.connections.map(({ name, capacity }) => [name, capacity.state]),
+    [['nas', 'asking']],
+  );
+  assert.deepEqual(board.world.asked, []);
 });
 
 test('the storage is not asked by every reader', async (t) => {

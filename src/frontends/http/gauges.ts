@@ -2,7 +2,6 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Observer } from './observer.ts';
 import type { Sources } from './sources.ts';
-import { askableConnections } from './status-connections.ts';
 import { longestWait, workTold } from './status-work.ts';
 
 /** Milliseconds between two looks at the event loop: its lag is told in these steps, and a process with nothing to do wakes up for each. */
@@ -65,7 +64,7 @@ export function addGauges(registry: Registry, { driver, pipeline, plugin }: Sour
 }
 
 /** What `/metrics/capacity` tells: it asks the storage of every connection, so how often is up to who reads it. */
-export function capacityMetrics(driver: Sources['driver'], observer: Observer): Promise<string> {
+export function capacityMetrics(observer: Observer): Promise<string> {
   const registry = new Registry();
   const available = new Gauge({
     name: 'switchboard_connection_available_bytes',
@@ -79,7 +78,7 @@ export function capacityMetrics(driver: Sources['driver'], observer: Observer): 
     labelNames: ['connection'],
     registers: [registry],
   });
-  for (const connection of askableConnections(driver)) {
+  for (const connection of observer.askable()) {
     const answer = observer.space(connection).latest();
     answers.set({ connection }, answer.state === 'known' ? 1 : 0);
     if (answer.state === 'known' && answer.value !== 'unknown') {

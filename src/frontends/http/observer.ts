@@ -3,6 +3,7 @@ import type { CallContext } from '../../core/call.ts';
 import { asCallError } from '../../core/errors.ts';
 import type { Capacity } from '../../core/volume.ts';
 import type { NodeTopologyExplanation } from '../../proxy/node-topology.ts';
+import { askableConnections } from './askable-connections.ts';
 import { createQuestion, inTurns, type Question } from './question.ts';
 import type { ObservedDriver, Sources } from './sources.ts';
 
@@ -24,6 +25,8 @@ export interface Observer {
   readonly files: Question<void>;
   /** Free space by connection; of a driver that serves directly, under the empty name. */
   space(connection: string): Question<Space>;
+  /** The connections whose {@link space} can be asked for now. */
+  askable(): readonly string[];
   /** Forgets connections that are gone. */
   keepOnly(connections: readonly string[]): void;
 }
@@ -40,9 +43,11 @@ export function createObserver({ driver, plugin, log }: Sources): Observer {
   const turn = inTurns(askedAtOnce);
   const of = (name: keyof typeof fresh) => ({ log, freshMs: fresh[name], limitMs: limits[name] });
 
+  const files = createQuestion({ ...of('files'), ask: async () => driver.lookAtConnections?.() });
+
   return {
     ready: createQuestion({ ...of('ready'), ask: async (call) => driver.probe?.(call) }),
-    files: createQuestion({ ...of('files'), ask: async () => driver.lookAtConnections?.() }),
+    files,
     node:
       driver.node && plugin.modes.includes('node')
         ? createQuestion({ ...of('node'), ask: (call) => askNode(driver, call) })
@@ -61,6 +66,10 @@ export function createObserver({ driver, plugin, log }: Sources): Observer {
       });
       spaces.set(connection, question);
       return question;
+    },
+    askable() {
+      // Every use of a connection looks at its file. On a file system that hangs, each look would hold one of the few threads there are for ever.
+      return files.latest().state === 'known' ? askableConnections(driver) : [];
     },
     keepOnly(connections) {
       for (const name of spaces.keys()) if (name !== '' && !connections.includes(name)) spaces.delete(name);

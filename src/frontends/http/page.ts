@@ -72,12 +72,14 @@ function figures(status: Status): Html {
   const figure = (name: string, value: string | number, state: '' | 'bad' | 'warn') =>
     html`<div class="card"><dt>${name}</dt><dd class="${state}">${value}</dd></div>`;
   return html`<dl class="figures">
-${figure('calls in flight', calls.length, '')}
+${figure(`${counted(calls.length, 'call')} in flight`, calls.length, '')}
 ${figure('longest wait', longest === 0 ? '–' : formatAge(longest), longest > stuckSeconds ? 'bad' : '')}
-${figure(broken > 0 ? `connections, ${broken} broken` : 'connections', connections.length, broken > 0 ? 'warn' : '')}
-${figure('calls that failed lately', failures.length >= 100 ? 'over 100' : failures.length, '')}
+${figure(`${counted(connections.length, 'connection')}${broken > 0 ? `, ${broken} broken` : ''}`, connections.length, broken > 0 ? 'warn' : '')}
+${figure('calls that failed lately', failures.length >= 100 ? '100+' : failures.length, '')}
 </dl>`;
 }
+
+const counted = (count: number, thing: string) => (count === 1 ? thing : `${thing}s`);
 
 const isPressing = ({ kind }: Attention) => kind === 'stuck' || kind === 'not-ready' || kind === 'broken-connection';
 

@@ -5,7 +5,6 @@ import { plain, type Reply } from './http-server.ts';
 import { ask, type Observer } from './observer.ts';
 import { pagePolicy, statusPage } from './page.ts';
 import type { Sources } from './sources.ts';
-import { askableConnections } from './status-connections.ts';
 import { reasonNotReady, tellStatus } from './tell-status.ts';
 
 /** Milliseconds a reader waits for answers: readiness is asked each time, and a scraper's usual patience is 10 s. */
@@ -56,8 +55,8 @@ export function createRoutes({
     },
     async '/metrics/capacity'() {
       await ask(patience.files, [observer.files]);
-      await ask(patience.capacity, askableConnections(sources.driver).map(observer.space));
-      return metrics(await capacityMetrics(sources.driver, observer));
+      await ask(patience.capacity, observer.askable().map(observer.space));
+      return metrics(await capacityMetrics(observer));
     },
     // Whoever reads this knows that the event loop turns.
     '/healthz': async () => plain(200, 'ok'),

@@ -1,5 +1,6 @@
 /** The connections, for the status. */
-import type { Space } from './observer.ts';
+import { askableConnections } from './askable-connections.ts';
+import type { Observer, Space } from './observer.ts';
 import type { Answer } from './question.ts';
 import type { ObservedDriver } from './sources.ts';
 import type { ConnectionTold } from './status.ts';
@@ -15,21 +16,14 @@ export type CapacityTold =
     }
   | { readonly state: 'failed'; readonly problem: string; readonly at: string };
 
-/** The connections whose storage can be asked for its free space; a driver that serves directly is one without a name. */
-export function askableConnections(driver: ObservedDriver): readonly string[] {
-  if (!driver.connections) return driver.capacity ? [''] : [];
-  // A file that was never good has nobody to ask.
-  const askable = driver.connections().filter((one) => one.state !== 'broken' || one.driver !== undefined);
-  return askable.map(({ name }) => name);
-}
-
-/** `space`: what is known of the free space of one that can be asked. */
-export function connectionsTold(
-  driver: ObservedDriver,
-  space: (connection: string) => Answer<Space>,
-): readonly ConnectionTold[] {
-  const askable = new Set(askableConnections(driver));
-  const capacity = (name: string) => (askable.has(name) ? capacityTold(space(name)) : ({ state: 'unknown' } as const));
+/** With what is known of their free space. */
+export function connectionsTold(driver: ObservedDriver, observer: Observer): readonly ConnectionTold[] {
+  const now = new Set(observer.askable());
+  const ever = new Set(askableConnections(driver));
+  const capacity = (name: string): CapacityTold => {
+    if (now.has(name)) return capacityTold(observer.space(name).latest());
+    return { state: ever.has(name) ? 'asking' : 'unknown' };
+  };
   if (!driver.connections) {
     const operations = driver.operations().length;
     return [{ name: '', state: 'ok', driver: driver.name, retiring: 0, operations, capacity: capacity('') }];

@@ -4,7 +4,7 @@ import { ask, type NodeFacts, type Observer } from './observer.ts';
 import type { Answer } from './question.ts';
 import type { PluginFacts, Sources } from './sources.ts';
 import type { NodeTold, PluginTold, Status } from './status.ts';
-import { askableConnections, connectionsTold } from './status-connections.ts';
+import { connectionsTold } from './status-connections.ts';
 import { failureTold, workTold } from './status-work.ts';
 
 /** Milliseconds a status may wait for answers, twice, so that the first one is usually whole. */
@@ -14,7 +14,7 @@ export async function tellStatus(sources: Sources, observer: Observer): Promise<
   const { driver, pipeline, failures, plugin } = sources;
   await ask(patienceMs, [observer.ready, observer.files, ...(observer.node ? [observer.node] : [])]);
   observer.keepOnly((driver.connections?.() ?? []).map(({ name }) => name));
-  await ask(patienceMs, askableConnections(driver).map(observer.space));
+  await ask(patienceMs, observer.askable().map(observer.space));
 
   const now = Date.now();
   const ready = observer.ready.latest();
@@ -26,7 +26,7 @@ export async function tellStatus(sources: Sources, observer: Observer): Promise<
     plugin: pluginTold(plugin, driver.name),
     node: observer.node && nodeTold(observer.node.latest()),
     filesProblem: files.state === 'failed' ? files.message : undefined,
-    connections: connectionsTold(driver, (name) => observer.space(name).latest()),
+    connections: connectionsTold(driver, observer),
     ...workTold(driver, pipeline.inFlight(), now),
     failures: failures.list().map(failureTold),
   };
