@@ -1,5 +1,7 @@
 import type { CallContext } from '../core/call.ts';
 import { CallError } from '../core/errors.ts';
+import { clearAside } from './aside-place.ts';
+import { isPropagated } from './bind-mount.ts';
 import { whyDead } from './dead-mount.ts';
 import { runRemount } from './mount-command.ts';
 import { bindOptions, mismatch } from './mount-options.ts';
@@ -21,7 +23,8 @@ export async function ensureMounted(
   wanted: Wanted,
   place: string,
 ): Promise<Mount> {
-  const cleared = await clearDead(call, tools, table, place);
+  const clear = isPropagated(table, place) ? await clearAside(call, tools, table, place) : table;
+  const cleared = await clearDead(call, tools, clear, place);
   const existing = cleared.at(place);
   if (!existing) return await mountThere(call, tools, cleared, wanted, place);
   if (!wanted.matches(existing)) {
@@ -76,7 +79,8 @@ async function mountThere(
 async function verify(call: CallContext, tools: NodeTools, wanted: Wanted, place: string): Promise<Mount> {
   let table = await tools.readTable();
   let mount = table.at(place);
-  if (mount && wanted.inherited && mismatch(mount, wanted)) {
+  // A change of what is propagated already would leave its copies as they are.
+  if (mount && wanted.inherited && !isPropagated(table, place) && mismatch(mount, wanted)) {
     await runRemount(call, tools, place, bindOptions({ options: wanted.inherited }, wanted.flags, wanted.readonly));
     table = await tools.readTable();
     mount = table.at(place);

@@ -2,6 +2,7 @@ import { join, relative } from 'node:path/posix';
 import type { CallContext } from '../core/call.ts';
 import type { PublishRequest } from '../core/driver.ts';
 import { CallError } from '../core/errors.ts';
+import { isAsidePlace } from './aside-place.ts';
 import { type AttachedVolume, attachVolume, isReadonly, type NodePlane, wantedFlags } from './attach-volume.ts';
 import { blockFile } from './block-file.ts';
 import { whyDead } from './dead-mount.ts';
@@ -75,6 +76,7 @@ function refuseSecondTarget(table: MountTable, wanted: Wanted, target: string): 
     (mount) =>
       wanted.matches(mount) &&
       ![target, wanted.home].includes(mount.mountPoint) &&
+      !isAsidePlace(mount.mountPoint) &&
       !here.has(locationOfMount(table, mount)),
   );
   if (!elsewhere) return;

@@ -1,4 +1,5 @@
 import type { CallContext } from '../core/call.ts';
+import { asidePlace } from './aside-place.ts';
 import type { NodePlane } from './attach-volume.ts';
 import { deviceOfMount } from './devices.ts';
 import { mayHang } from './file-system-kind.ts';
@@ -8,7 +9,7 @@ import { unmountAll } from './unmount.ts';
 import { showsSame } from './wanted.ts';
 
 /**
- * Unmounts everything at the places, and lets the attachers detach the volume if it is mounted nowhere else on this node. With
+ * Unmounts everything at the places and aside of them, and lets the attachers detach the volume if it is mounted nowhere else on this node. With
  * `evenIfGone` also if it was not mounted any more. Throws FAILED_PRECONDITION while it is in use.
  */
 export async function takeAway(
@@ -20,13 +21,15 @@ export async function takeAway(
   evenIfGone = false,
 ): Promise<void> {
   const { tools } = plane;
-  const mounts = places.flatMap((place) => table.stackAt(place));
+  const mounts = places.flatMap((place) => [...table.stackAt(place), ...table.stackAt(asidePlace(place))]);
   const detachers = Object.values(plane.attachers).flatMap((attacher) => attacher.detach?.bind(attacher) ?? []);
   const top = mounts[0];
   const device = top && detachers.length > 0 ? await deviceShown(call, plane, table, top) : undefined;
 
   let after = table;
-  for (const place of places) after = await unmountAll(call, tools, after, place);
+  for (const place of places.flatMap((one) => [asidePlace(one), one])) {
+    after = await unmountAll(call, tools, after, place);
+  }
 
   const stillUsed = after.mounts.some(
     (left) => left.device === device || mounts.some((mount) => showsSame(left, mount)),

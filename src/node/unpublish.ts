@@ -1,6 +1,7 @@
 import type { CallContext } from '../core/call.ts';
 import type { UnpublishRequest } from '../core/driver.ts';
 import { CallError } from '../core/errors.ts';
+import { removeAside } from './aside-place.ts';
 import type { NodePlane } from './attach-volume.ts';
 import { checkedPath, removePlace, resolvePlace } from './paths.ts';
 import { takeAway } from './take-away.ts';
@@ -16,6 +17,7 @@ export async function unpublishVolume(call: CallContext, plane: NodePlane, reque
   const target = await resolvePlace(call, tools, table, path);
   if (target === undefined) return;
   await takeAway(call, plane, request.volumeId, table, [target]);
+  await removeAside(target);
   if (!(await removePlace(target))) {
     throw new CallError(
       'FAILED_PRECONDITION',

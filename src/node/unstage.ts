@@ -1,6 +1,7 @@
 import { join } from 'node:path/posix';
 import type { CallContext } from '../core/call.ts';
 import type { UnstageRequest } from '../core/driver.ts';
+import { removeAside } from './aside-place.ts';
 import type { NodePlane } from './attach-volume.ts';
 import { blockFile } from './block-file.ts';
 import { checkedPath, removePlace, resolvePlace } from './paths.ts';
@@ -15,6 +16,8 @@ export async function unstageVolume(call: CallContext, plane: NodePlane, request
   if (staging === undefined) return;
   const file = join(staging, blockFile);
   await takeAway(call, plane, request.volumeId, table, [file, staging], true);
+  await removeAside(file);
+  await removeAside(staging);
   if ((await removePlace(file)) && (await removePlace(staging))) return;
   // The volume is safe and gone from here, which is what was asked for; a file that somebody wrote beside it is theirs.
   call.log.warn('the staging path is not empty and stays', { path });

@@ -1,6 +1,5 @@
 import { join, relative } from 'node:path/posix';
-import { runMount } from './mount-command.ts';
-import { bindOptions } from './mount-options.ts';
+import { bindMount } from './bind-mount.ts';
 import type { Mount, MountTable } from './mount-table.ts';
 import type { NodeTools } from './tools.ts';
 import { showsSame, type Wanted, type WantedOptions } from './wanted.ts';
@@ -27,11 +26,6 @@ export function wantBind(
     inherited,
     home: source,
     matches: (mount) => shown !== undefined && showsSame(mount, shown),
-    mount: (call, _table, place) =>
-      runMount(call, tools, {
-        source,
-        place,
-        options: bindOptions({ options: inherited }, options.flags, options.readonly),
-      }),
+    mount: (call, now, place) => bindMount(call, tools, now, { ...options, source, place, on, inherited }),
   };
 }

@@ -1,12 +1,13 @@
 import type { CallContext } from '../core/call.ts';
 import { CallError } from '../core/errors.ts';
 import type { MountCapability } from '../core/volume.ts';
+import { isAsidePlace } from './aside-place.ts';
+import { bindMount } from './bind-mount.ts';
 import { prepareFileSystem } from './file-systems/prepare.ts';
 import type { BlockDevice } from './file-systems/probe.ts';
 import { withLock } from './keyed-lock.ts';
-import { runMount, runRemount } from './mount-command.ts';
-import { bindOptions } from './mount-options.ts';
-import type { Mount } from './mount-table.ts';
+import { runMount } from './mount-command.ts';
+import type { Mount, MountTable } from './mount-table.ts';
 import type { NodeTools } from './tools.ts';
 import type { Wanted, WantedOptions } from './wanted.ts';
 
@@ -40,8 +41,9 @@ export function wantDevice(
     mount: (call, table, place) =>
       withLock(`device ${device.number}`, call.signal, async () => {
         const mounted = table.mounts.filter(matches);
-        const other = mounted.find((mount) => table.at(mount.mountPoint) === mount);
-        if (other) return await mountAgain(call, tools, other, place, options);
+        const visible = mounted.filter((mount) => table.at(mount.mountPoint) === mount);
+        const other = visible.find((mount) => !isAsidePlace(mount.mountPoint)) ?? visible[0];
+        if (other) return await mountAgain(call, tools, table, other, place, options);
         if (mounted.length === 0) return await mountAnew(call, place);
         throw new CallError('FAILED_PRECONDITION', `${device.path} is mounted where it is hidden by another mount`);
       }),
@@ -55,17 +57,21 @@ export function wantDevice(
 async function mountAgain(
   call: CallContext,
   tools: NodeTools,
+  table: MountTable,
   other: Mount,
   place: string,
   options: WantedOptions,
 ): Promise<void> {
-  const source = { options: other.options.filter((option) => option !== 'ro') };
-  await runMount(call, tools, {
-    source: other.mountPoint,
-    place,
-    options: bindOptions(source, options.flags, options.readonly),
-  });
+  const inherited = other.options.filter((option) => option !== 'ro');
   const readonly = options.readonly || options.flags.includes('ro');
   // This makes the file system writable and this mount of it; the other mount stays read-only.
-  if (!readonly && other.options.includes('ro')) await runRemount(call, tools, place, ['rw']);
+  const lift = !readonly && other.options.includes('ro');
+  await bindMount(call, tools, table, {
+    ...options,
+    source: other.mountPoint,
+    place,
+    on: 'directory',
+    inherited,
+    lift,
+  });
 }
