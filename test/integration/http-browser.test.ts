@@ -29,14 +29,16 @@ async function openTab(
   options: { javaScriptEnabled?: boolean } = {},
 ): Promise<Tab> {
   const profile = await mkdtemp(join(tmpdir(), 'browser-'));
-  t.after(() => rm(profile, { recursive: true, force: true, maxRetries: 5 }));
   const flags = '--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking';
   const context = await chromium.launchPersistentContext(profile, {
     executablePath,
     args: [...flags.split(' '), '--disable-component-update', '--disable-sync'],
     ...options,
   });
-  t.after(() => context.close());
+  t.after(async () => {
+    await context.close();
+    await rm(profile, { recursive: true, force: true, maxRetries: 5 });
+  });
   const [page = await context.newPage()] = context.pages();
   const troubles: string[] = [];
   page.on('console', (message) => troubles.push(message.text()));
