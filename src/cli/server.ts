@@ -3,6 +3,7 @@ import { createRunner } from '../backends/exec/runner.ts';
 import type { Driver } from '../core/driver.ts';
 import type { Logger } from '../core/logger.ts';
 import { commit, version } from '../core/version.ts';
+import { within } from '../core/within.ts';
 import { createCsiFrontend } from '../frontends/csi/frontend.ts';
 import { detectSwarm, forSwarm } from '../frontends/csi/swarm.ts';
 import { parseEndpoint } from '../frontends/listener/endpoints.ts';
@@ -97,7 +98,13 @@ export async function startServer({ config, settings, env, log }: ServerOptions)
     http?.stopping();
     await Promise.all([stopAccepting(), dockerListener?.stopAccepting()]);
     await Promise.all([frontend.stop(limitMs), door.stop(limitMs)]);
-    const ended = Promise.all([pipeline.idle(), driver.close(), close(), dockerListener?.close(), http?.close()]);
+    const ended = Promise.allSettled([
+      pipeline.idle(),
+      driver.close(),
+      close(),
+      dockerListener?.close(),
+      http?.close(),
+    ]);
     if (!(await within(graceMs, ended))) log.warn('some work did not end; it is left behind');
   }
 
@@ -124,17 +131,4 @@ async function newHttpDoor(options: HttpDoorOptions): Promise<HttpDoor> {
 /** A socket that speaks nothing but Docker's protocol. */
 function listenForDocker(endpoint: string, { accept }: DockerDoor, log: Logger): Promise<Listener> {
   return listen({ endpoints: [parseEndpoint(endpoint)], log, onHttp2: (stream) => stream.destroy(), onHttp1: accept });
-}
-
-/** Whether the work ended in time. */
-async function within(ms: number, work: Promise<unknown>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<false>((resolve) => {
-    timer = setTimeout(() => resolve(false), ms);
-  });
-  const done = work.then(
-    () => true,
-    () => true,
-  );
-  return Promise.race([done, late]).finally(() => clearTimeout(timer));
 }

@@ -12,12 +12,12 @@ import { detachedContext, untilOver } from '../core/call.ts';
 import { asCallError, CallError, errnoOf } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Operations } from '../core/operations.ts';
+import { within } from '../core/within.ts';
 import type { Connection } from './connection.ts';
 import { namingConnection } from './connection-error.ts';
 import { compareNames, connectionFileEnding, connectionNameOf, isConnectionName } from './connection-name.ts';
 import { createSlot, type Slot, type SlotStatus } from './connection-slot.ts';
 import { shown } from './handle.ts';
-import { within } from './within.ts';
 
 /** A connection in use. It stays open until `release` is called. */
 export interface Lease {

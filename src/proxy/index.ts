@@ -9,6 +9,7 @@ import { controllerCapabilities } from '../core/capabilities.ts';
 import type { ControllerCapability } from '../core/capability-names.ts';
 import type { Driver } from '../core/driver.ts';
 import { type ActiveOperation, createOperations } from '../core/operations.ts';
+import { within } from '../core/within.ts';
 import { proxyCapacity } from './capacity.ts';
 import { proxyCatalog } from './catalog.ts';
 import type { ProxyConfig } from './config.ts';
@@ -24,7 +25,6 @@ import type { NodeTopologyExplanation } from './node-topology.ts';
 import { proxyPublication } from './publication.ts';
 import { proxySnapshots } from './snapshots.ts';
 import { proxyVolumes } from './volumes.ts';
-import { within } from './within.ts';
 
 export interface ProxyDriver extends Driver {
   /** The connections as they were when they were last used or looked at. */

@@ -2,12 +2,12 @@
 import { CallError, errnoOf } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { NodeInfo, Topology } from '../core/volume.ts';
+import { within } from '../core/within.ts';
 import type { NodeIdOptions, NodeTopologyOptions } from './config.ts';
 import type { NodeIdentity } from './node-identity.ts';
 import { encodeNodeId } from './node-identity.ts';
 import type { NodeFacts, NodeTopologyExplanation } from './node-topology.ts';
 import { explainNodeTopology } from './node-topology.ts';
-import { within } from './within.ts';
 
 export interface LocalNodeFacts extends NodeFacts {
   /** Where the host keeps its iSCSI initiator name: `/etc/iscsi/initiatorname.iscsi`. */

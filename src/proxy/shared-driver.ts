@@ -6,7 +6,7 @@
 import type { Driver } from '../core/driver.ts';
 import { asCallError } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
-import { within } from './within.ts';
+import { within } from '../core/within.ts';
 
 export interface SharedDriver {
   /** The driver, whose running operations are uses. */
