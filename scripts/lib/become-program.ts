@@ -14,7 +14,11 @@ export async function becomeProgram(args: readonly string[]): Promise<never> {
   const build = [join(repository, 'scripts/build.ts'), '--bundle-only'];
   const { status } = spawnSync(process.execPath, build, { stdio: ['ignore', 'ignore', 'inherit'] });
   if (status !== 0) process.exit(1);
-  const env = { SWITCHBOARD_STATE_DIR: join(repository, '.switchboard'), ...process.env };
+  const own = {
+    SWITCHBOARD_STATE_DIR: join(repository, '.switchboard'),
+    SWITCHBOARD_COMMAND: 'npm run -s switchboard --',
+  };
+  const env = { ...own, ...process.env };
   const executable = join(repository, `dist/switchboard-linux-${process.arch}`);
   if (await isFresh(executable)) process.execve?.(executable, [executable, ...args], env);
   process.execve?.(process.execPath, [process.execPath, bundlePath, ...args], env);

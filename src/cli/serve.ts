@@ -76,16 +76,19 @@ async function start(settings: ServeSettings, shell: Shell, log: Logger): Promis
 
 function welcome(stateDirectory: string, addresses: readonly string[], env: Shell['env']): string {
   const [address = ''] = addresses;
-  const isUsual = address === `unix://${join(stateDirectory, 'csi.sock')}` && !env.SWITCHBOARD_STATE_DIR;
+  // A wrapper such as `npm start` says how it is called; it gives the state directory to every command.
+  const { SWITCHBOARD_COMMAND: wrapper, SWITCHBOARD_STATE_DIR: chosen } = env;
+  const isUsual = address === `unix://${join(stateDirectory, 'csi.sock')}` && (wrapper !== undefined || !chosen);
   const endpoint = isUsual ? '' : ` --endpoint ${address}`;
+  const program = wrapper ?? 'switchboard';
   return `
 There is no configuration, so everything is kept in ${stateDirectory}
   connections/   one file for each place to keep volumes; local.yaml keeps them in directories of this machine
   volumes/       those directories
 
 Next, in another terminal:
-  switchboard ctl create data --connection local --size 1Gi${endpoint}
-  switchboard ctl list${endpoint}
+  ${program} ctl create data --connection local --size 1Gi${endpoint}
+  ${program} ctl list${endpoint}
 
 `;
 }
