@@ -26,5 +26,6 @@ export function dockerSettings(read: SettingReader, stateDirectory: string): Doc
     defaults: read.pairs('docker-default'),
     scope: chosen,
     secretsFolder: read.text('docker-secrets-folder'),
+    allowUnseenMounts: read.yes('docker-allow-unseen-mounts'),
   };
 }

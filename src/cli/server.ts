@@ -8,6 +8,7 @@ import { createCsiFrontend } from '../frontends/csi/frontend.ts';
 import { detectSwarm, forSwarm } from '../frontends/csi/swarm.ts';
 import { parseEndpoint } from '../frontends/listener/endpoints.ts';
 import { type Listener, listen } from '../frontends/listener/listen.ts';
+import { requireSeenByDocker } from '../node/seen-by-docker.ts';
 import { type Meter, silentMeter } from '../pipeline/meter.ts';
 import { createPipeline, type Pipeline } from '../pipeline/pipeline.ts';
 import { type DockerDoor, noDockerDoor, openDockerDoor } from './docker-door.ts';
@@ -67,7 +68,8 @@ export async function startServer({ config, settings, env, log }: ServerOptions)
   const endpoints = settings.endpoints.map(parseEndpoint);
   const sockets = endpoints.flatMap((endpoint) => (endpoint.kind === 'unix' ? endpoint.path : []));
   const swarm = detectSwarm(settings.swarm ?? 'auto', sockets);
-  const frontend = createCsiFrontend(forSwarm(atSpecVersion(driver, settings.specMinor), swarm), {
+  const requireSeen = docker?.allowUnseenMounts ? undefined : requireSeenByDocker;
+  const frontend = createCsiFrontend(forSwarm(atSpecVersion(driver, settings.specMinor), swarm, requireSeen), {
     pipeline,
     pluginName: csiName,
     version,

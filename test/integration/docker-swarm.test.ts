@@ -35,7 +35,7 @@ interface Agent {
 
 async function agent(t: TestContext, parameters: Record<string, string> = {}): Promise<Agent> {
   const site = await makeSite(t);
-  const server = await site.start({ args: ['--swarm', 'on'], env: { SWITCHBOARD_STATE_DIR: site.path('state') } });
+  const server = await site.start({ args: ['--swarm', 'on', '--docker-allow-unseen-mounts'] });
   const made = await server.call(CreateVolume, {
     ...creation,
     parameters: { ...creation.parameters, ...parameters },

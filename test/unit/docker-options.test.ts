@@ -69,6 +69,7 @@ describe('settings', () => {
       defaults: {},
       scope: undefined,
       secretsFolder: undefined,
+      allowUnseenMounts: false,
     });
     const { swarm, logFile } = settings({});
     assert.deepEqual([swarm, logFile], ['auto', undefined]);
@@ -81,6 +82,7 @@ describe('settings', () => {
       dockerScope: 'global',
       dockerMountRoot: '/data/docker',
       dockerSecretsFolder: '/etc/secrets',
+      dockerAllowUnseenMounts: true,
       swarm: 'off',
       logFile: '/var/log/sb.log',
       logFileSize: '1Mi',
@@ -92,6 +94,7 @@ describe('settings', () => {
       defaults: { connection: 'nas', mountFlags: 'noatime,vers=4.2' },
       scope: 'global',
       secretsFolder: '/etc/secrets',
+      allowUnseenMounts: true,
     });
     const { swarm, logFile } = settings(flags);
     assert.deepEqual([swarm, logFile], ['off', { path: '/var/log/sb.log', maxBytes: 2 ** 20 }]);

@@ -34,6 +34,7 @@ export interface World {
   /** Runs before each operation of driver and node; the tests fail or block there. */
   before: (operation: string, call: CallContext) => Promise<void>;
   boot: string;
+  requireSeen: (path: string) => Promise<void>;
   /** Whether back ends remember parameters. */
   remembers: boolean;
   /** A door on the same state, as a new process would be. */
@@ -57,6 +58,7 @@ export async function world(t: TestContext, connections: readonly string[] = ['n
     secretsSeen: [],
     before: async () => {},
     boot: 'boot-1',
+    requireSeen: async () => {},
     remembers: true,
   };
   const driver = driverOf(made as World);
@@ -73,6 +75,7 @@ export async function world(t: TestContext, connections: readonly string[] = ['n
           readTable: async () => ({ at: (path) => mountAt(made.mounted, path) }),
         }),
         secrets: secretFiles(secretsFolder),
+        requireSeen: (path) => made.requireSeen(path),
         defaults,
         scope: undefined,
       },

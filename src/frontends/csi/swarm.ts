@@ -45,8 +45,11 @@ export function detectSwarm(setting: SwarmSetting, sockets: readonly string[]): 
   };
 }
 
-/** The driver as Swarm can use it. What is made of it must not be copied: what it advertises may change. */
-export function forSwarm(driver: Driver, swarm: Swarm): Driver {
+/**
+ * The driver as Swarm can use it. What is made of it must not be copied: what it advertises may change. `requireSeen` throws when Docker does not see
+ * what is mounted at a path.
+ */
+export function forSwarm(driver: Driver, swarm: Swarm, requireSeen: RequireSeen = async () => {}): Driver {
   const { volumes, publication, node } = driver;
   return {
     ...driver,
@@ -59,7 +62,7 @@ export function forSwarm(driver: Driver, swarm: Swarm): Driver {
     },
     ...(volumes && { volumes: swarmVolumes(driver, volumes, swarm) }),
     ...(publication && { publication: swarmPublication(publication) }),
-    ...(node && { node: swarmNode(node, swarm) }),
+    ...(node && { node: swarmNode(node, swarm, requireSeen) }),
   };
 }
 
@@ -125,7 +128,9 @@ function swarmPublication(publication: PublicationOperations): PublicationOperat
   };
 }
 
-function swarmNode(node: NodeOperations, swarm: Swarm): NodeOperations {
+type RequireSeen = (path: string) => Promise<void>;
+
+function swarmNode(node: NodeOperations, swarm: Swarm, requireSeen: RequireSeen): NodeOperations {
   const { stage, unstage } = node;
   const plain = <R extends { readonly context: VolumeContext; readonly capability: VolumeCapability }>(
     request: R,
@@ -147,6 +152,7 @@ function swarmNode(node: NodeOperations, swarm: Swarm): NodeOperations {
       const stagingPath = stagingPathFor(inner.targetPath);
       await stage(call, { ...inner, stagingPath });
       await node.publish(call, { ...inner, stagingPath });
+      await requireSeen(inner.targetPath);
     },
     async unpublish(call, request) {
       await node.unpublish(call, request);

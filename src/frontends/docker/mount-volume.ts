@@ -35,6 +35,7 @@ async function mountVolume(workshop: Workshop, call: CallContext, facts: Indexed
     const isMounted = (await mounts.mountOf(before)) !== undefined;
     const withSecrets = { ...call, secrets: await secrets(secretFiles) };
     await attach(withSecrets, driver, { volumeId, context, capability }, places, nodeId, isMounted);
+    await workshop.requireSeen(places.target);
     await mounts.write({ ...record, ids: [...new Set([...ids, id])] });
     await forgetLeaver(call, () => mounts.write(record));
   } catch (error) {

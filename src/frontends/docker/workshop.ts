@@ -17,6 +17,8 @@ export interface VolumeDriverParts {
   readonly index: VolumeIndex;
   readonly mounts: MountRecords;
   readonly secrets: SecretFiles;
+  /** Throws when Docker does not see what is mounted at a path. */
+  readonly requireSeen: (path: string) => Promise<void>;
   /** Options for volumes that are created without. */
   readonly defaults: Options;
   /** Undefined: `global` when every volume can be reached from every node. */
