@@ -51,7 +51,9 @@ export async function attachVolume(
   const options = { readonly, flags: wantedFlags(plane, capability) };
   checkAccess(attachment, capability);
 
-  if (attachment.type === 'mount') return { wanted: wantShare(tools, attachment, options) };
+  if (attachment.type === 'mount' || attachment.type === 'command') {
+    return { wanted: wantShare(tools, attachment, options) };
+  }
   const path = await resolvePath(call, tools, table, attachment.path);
   if (path === undefined) throw new CallError('NOT_FOUND', `${attachment.path} does not exist on this node`);
   if (attachment.type === 'directory') return { wanted: wantBind(tools, table, path, 'directory', options) };
@@ -82,7 +84,7 @@ function checkAccess(attachment: Attachment, capability: VolumeCapability): void
     );
   }
   const { fsType } = capability;
-  const own = attachment.type === 'mount' ? attachment.fsType : 'none';
+  const own = attachment.type === 'directory' ? 'none' : attachment.fsType;
   if (fsType === '' || fsType === own || (attachment.type === 'directory' && directoryTypes.has(fsType))) return;
   throw new CallError(
     'INVALID_ARGUMENT',

@@ -1,6 +1,7 @@
 import type { CallContext } from '../core/call.ts';
 import { asidePlace } from './aside-place.ts';
 import type { NodePlane } from './attach-volume.ts';
+import type { Attacher, Identity } from './attachers/attacher.ts';
 import { deviceOfMount } from './devices.ts';
 import { mayHang } from './file-system-kind.ts';
 import type { Mount, MountTable } from './mount-table.ts';
@@ -9,22 +10,20 @@ import { unmountAll } from './unmount.ts';
 import { showsSame } from './wanted.ts';
 
 /**
- * Unmounts everything at the places and aside of them, and lets the attachers detach the volume if it is mounted nowhere else on this node. With
- * `evenIfGone` also if it was not mounted any more. Throws FAILED_PRECONDITION while it is in use.
+ * Unmounts everything at the places and aside of them, and lets its attacher detach the volume if it is mounted nowhere else on this node. Throws
+ * FAILED_PRECONDITION while it is in use.
  */
 export async function takeAway(
   call: CallContext,
   plane: NodePlane,
-  volumeId: string,
   table: MountTable,
   places: readonly string[],
-  evenIfGone = false,
 ): Promise<void> {
   const { tools } = plane;
   const mounts = places.flatMap((place) => [...table.stackAt(place), ...table.stackAt(asidePlace(place))]);
-  const detachers = Object.values(plane.attachers).flatMap((attacher) => attacher.detach?.bind(attacher) ?? []);
   const top = mounts[0];
-  const device = top && detachers.length > 0 ? await deviceShown(call, plane, table, top) : undefined;
+  const device = top && (await deviceShown(call, plane, table, top));
+  const attached = device === undefined ? [] : await identify(plane, device);
 
   let after = table;
   for (const place of places.flatMap((one) => [asidePlace(one), one])) {
@@ -34,8 +33,18 @@ export async function takeAway(
   const stillUsed = after.mounts.some(
     (left) => left.device === device || mounts.some((mount) => showsSame(left, mount)),
   );
-  if (stillUsed || (mounts.length === 0 && !evenIfGone)) return;
-  for (const detach of detachers) await detach(call, { volumeId, mounts, device });
+  if (stillUsed) return;
+  for (const { attacher, identity } of attached) await attacher.detach?.(call, identity);
+}
+
+/** Which attachers know the device as theirs, and as what. */
+async function identify(plane: NodePlane, device: string) {
+  const found: { readonly attacher: Attacher; readonly identity: Identity }[] = [];
+  for (const attacher of Object.values(plane.attachers)) {
+    const identity = await attacher.identify?.(device);
+    if (identity) found.push({ attacher, identity });
+  }
+  return found;
 }
 
 /** The block device that a mount is of, or shows as a device node. */

@@ -16,7 +16,7 @@ export async function unpublishVolume(call: CallContext, plane: NodePlane, reque
   const table = await tools.readTable();
   const target = await resolvePlace(call, tools, table, path);
   if (target === undefined) return;
-  await takeAway(call, plane, request.volumeId, table, [target]);
+  await takeAway(call, plane, table, [target]);
   await removeAside(target);
   if (!(await removePlace(target))) {
     throw new CallError(

@@ -15,7 +15,7 @@ export async function unstageVolume(call: CallContext, plane: NodePlane, request
   const staging = await resolvePlace(call, tools, table, path);
   if (staging === undefined) return;
   const file = join(staging, blockFile);
-  await takeAway(call, plane, request.volumeId, table, [file, staging], true);
+  await takeAway(call, plane, table, [file, staging]);
   await removeAside(file);
   await removeAside(staging);
   if ((await removePlace(file)) && (await removePlace(staging))) return;

@@ -1,3 +1,4 @@
+import type { CallContext } from '../core/call.ts';
 import type { Attachment } from './attachers/attacher.ts';
 import { runMount } from './mount-command.ts';
 import type { NodeTools } from './tools.ts';
@@ -6,11 +7,21 @@ import type { Wanted, WantedOptions } from './wanted.ts';
 /** Something mount(8) knows by its type: a share of a server, or a dataset. */
 export function wantShare(
   tools: NodeTools,
-  attachment: Extract<Attachment, { type: 'mount' }>,
+  attachment: Extract<Attachment, { type: 'mount' | 'command' }>,
   options: WantedOptions,
 ): Wanted {
-  const { source, fsType, env } = attachment;
-  const flags = [...attachment.options, ...options.flags];
+  const { source, fsType } = attachment;
+  const flags = attachment.type === 'mount' ? [...attachment.options, ...options.flags] : options.flags;
+  const all = [...flags, ...(options.readonly ? ['ro'] : [])];
+
+  async function mount(call: CallContext, place: string): Promise<void> {
+    if (attachment.type === 'mount') {
+      return await runMount(call, tools, { source, place, fsType, env: attachment.env, options: all });
+    }
+    const command = attachment.mounting(place, all);
+    await call.waitingFor(`\`${command.program}\` of ${source}`, () => tools.run(call, command));
+  }
+
   return {
     title: source,
     on: 'directory',
@@ -19,8 +30,7 @@ export function wantShare(
     flags,
     // The kernel may say nfs4 for nfs and leave out a slash at the end; fuse.x for x.
     matches: (mount) => withoutSlash(mount.source) === withoutSlash(source) && mount.root === '/',
-    mount: (call, _table, place) =>
-      runMount(call, tools, { source, place, fsType, env, options: [...flags, ...(options.readonly ? ['ro'] : [])] }),
+    mount: (call, _table, place) => mount(call, place),
   };
 }
 

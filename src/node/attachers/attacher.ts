@@ -3,9 +3,10 @@
  *
  * To add one: write a module that exports a {@link MakeAttacher} and name it in attachers/index.ts.
  */
+import type { Command } from '../../backends/exec/run.ts';
 import type { CallContext } from '../../core/call.ts';
 import type { VolumeCapability, VolumeContext } from '../../core/volume.ts';
-import type { Mount, MountTable } from '../mount-table.ts';
+import type { MountTable } from '../mount-table.ts';
 import type { NodeTools } from '../tools.ts';
 
 export interface AttachRequest {
@@ -23,6 +24,7 @@ export interface AttachRequest {
  * - `directory`: it is bind-mounted.
  * - `device`: a block device; it holds a file system, or is published as it is.
  * - `mount`: something that mount(8) knows by its type, such as a share of a server. `env` carries what must not be seen in arguments.
+ * - `command`: something that only a program of its own can mount. `mounting` gives the command that does, which ends when it is mounted.
  */
 export type Attachment =
   | { readonly type: 'directory'; readonly path: string }
@@ -33,28 +35,32 @@ export type Attachment =
       readonly fsType: string;
       readonly options: readonly string[];
       readonly env?: Readonly<Record<string, string>> | undefined;
+    }
+  | {
+      readonly type: 'command';
+      readonly source: string;
+      readonly fsType: string;
+      mounting(place: string, options: readonly string[]): Command;
     };
 
-/** What was just unmounted and is, as far as the mount table tells, mounted nowhere else on this node. */
-export interface Released {
-  readonly volumeId: string;
-  /**
-   * Empty when nothing was mounted any more: an earlier unstage may have ended between unmounting and detaching. Then the volume may still be
-   * in use at other places, and an attacher that knows its volumes by id has to make sure that it is not.
-   */
-  readonly mounts: readonly Mount[];
-  /** `major:minor` of the block device that was mounted or published. */
-  readonly device?: string | undefined;
-}
+/**
+ * What tells a volume from all others on this node, and is enough to detach it: an IQN and a LUN, an NQN and a namespace. Without secrets, for it is
+ * kept in a file of the node. Two volumes with equal identities are one.
+ */
+export type Identity = Readonly<Record<string, string>>;
 
 export interface Attacher {
+  /** What the volume is known by, read from its context alone. Throws INVALID_ARGUMENT for a context that lacks something. */
+  identityOf?(request: Pick<AttachRequest, 'context' | 'publishContext'>): Identity;
   /** Makes the volume reachable. Repeated: the same answer. Throws INVALID_ARGUMENT for a context that lacks something. */
   attach(call: CallContext, request: AttachRequest): Promise<Attachment>;
+  /** What the block device `major:minor` is, if this attacher can have attached it. Reads sysfs only. */
+  identify?(device: string): Promise<Identity | undefined>;
   /**
-   * Takes back what attach did. Every attacher is asked, because unstage and unpublish come without the volume context: it must do nothing
-   * unless what was released is provably its own.
+   * Takes back what attach did. It is asked for when the volume is mounted nowhere on this node any more; nothing is attached under this identity
+   * meanwhile. What other volumes use stays. Repeated, and for what was never attached: success.
    */
-  detach?(call: CallContext, released: Released): Promise<void>;
+  detach?(call: CallContext, identity: Identity): Promise<void>;
   /** Makes the kernel see the new size of a device (`major:minor`) if it is this attacher's. */
   rescan?(call: CallContext, device: string): Promise<void>;
 }
