@@ -3,9 +3,11 @@ import { Command, CommanderError } from 'commander';
 import { ConfigError, formatProblem } from '../config/problem.ts';
 import { CallError } from '../core/errors.ts';
 import { commit, version } from '../core/version.ts';
+import { filesWorkerCommand } from '../drivers/directory/files-protocol.ts';
 import { exitCodes } from './exit-codes.ts';
 import type { Outcome } from './outcome.ts';
 import type { Shell } from './shell.ts';
+import { keepHeapSmall } from './small-heap.ts';
 import { CommandError, UsageError } from './usage-error.ts';
 
 interface CommandModule {
@@ -35,14 +37,17 @@ Examples:
 
 /** Runs one command line (without the program's own name) and resolves with the exit code. Throws only for defects. */
 export async function run(argv: readonly string[], shell: Shell): Promise<number> {
+  const outcome: Outcome = { code: exitCodes.done };
   try {
-    return await dispatch(argv, shell);
+    return await dispatch(argv, shell, outcome);
   } catch (error) {
-    return report(error, shell);
+    const code = report(error, shell);
+    await outcome.afterFailure?.();
+    return code;
   }
 }
 
-async function dispatch(argv: readonly string[], shell: Shell): Promise<number> {
+async function dispatch(argv: readonly string[], shell: Shell, outcome: Outcome): Promise<number> {
   const [first] = argv;
   if (first === '--version' || first === '-V') {
     shell.out(`switchboard ${version} (${commit})\n`);
@@ -52,12 +57,12 @@ async function dispatch(argv: readonly string[], shell: Shell): Promise<number> 
     shell.out(overview(shell));
     return exitCodes.done;
   }
-  if (first === 'help') return dispatch([...argv.slice(1), '--help'], shell);
+  if (first === 'help') return dispatch([...argv.slice(1), '--help'], shell, outcome);
+  if (first === filesWorkerCommand) return await workOnFiles();
   const isCommand = first !== undefined && !first.startsWith('-');
   const name = isCommand ? first : 'serve';
   const chosen = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (chosen === undefined) throw await unknownCommand(name);
-  const outcome: Outcome = { code: exitCodes.done };
   const { define } = await chosen.load();
   const command = new Command(`switchboard ${name}`).description(`${chosen.summary}.`);
   configure(command, shell);
@@ -65,6 +70,14 @@ async function dispatch(argv: readonly string[], shell: Shell): Promise<number> 
   adviseHelp(command, command.name());
   await command.parseAsync([...(isCommand ? argv.slice(1) : argv)], { from: 'user' });
   return outcome.code;
+}
+
+/** For no person: a server starts itself so, for shares that may hang. Loaded alone, since it stays in memory. */
+async function workOnFiles(): Promise<number> {
+  const { serveFiles } = await import('../drivers/directory/files-worker.ts');
+  keepHeapSmall();
+  await serveFiles(process.stdin, process.stdout);
+  return exitCodes.done;
 }
 
 /** Output and errors of commander go the way of all others. Subcommands made afterwards inherit it. */

@@ -1,8 +1,11 @@
 /** The table of all drivers: what `driver:` in a configuration file can be. */
 import { localHostpath } from './local-hostpath/type.ts';
+import { lustreClient } from './lustre-client/type.ts';
+import { nfsClient } from './nfs-client/type.ts';
+import { smbClient } from './smb-client/type.ts';
 import type { DriverType } from './type.ts';
 
-export const driverTypes: readonly DriverType[] = [localHostpath];
+export const driverTypes: readonly DriverType[] = [localHostpath, nfsClient, smbClient, lustreClient];
 
 /** The row of this name, or undefined. */
 export function driverType(name: string): DriverType | undefined {

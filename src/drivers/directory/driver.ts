@@ -1,5 +1,6 @@
 /** A driver whose volumes are folders below a base path. */
-import type { Driver } from '../../core/driver.ts';
+import type { CallContext } from '../../core/call.ts';
+import type { CapacityQuery, Driver, ExpandRequest } from '../../core/driver.ts';
 import { directoryCapacity } from './capacity.ts';
 import type { Directory } from './directory.ts';
 import { expandVolume } from './expand-volume.ts';
@@ -7,22 +8,38 @@ import { directorySnapshots } from './snapshots.ts';
 import { createSweeper } from './sweep.ts';
 import { directoryVolumes } from './volumes.ts';
 
-/** Everything of a directory driver but its name and its node operations. */
+/** Everything of a directory driver but its name and its node operations. `ready` is awaited before anything is done with the base path. */
 export function directoryOperations(
   directory: Directory,
+  ready?: (call: CallContext) => Promise<void>,
 ): Required<Pick<Driver, 'volumes' | 'snapshots' | 'expansion' | 'capacity' | 'close'>> {
   const sweeper = createSweeper(directory);
-  return {
-    volumes: directoryVolumes(directory, sweeper),
-    snapshots: directorySnapshots(directory, sweeper),
-    expansion: {
-      mode: 'ONLINE',
-      async expand(call, request) {
-        await sweeper.sweep(call);
-        return await expandVolume(directory, call, request);
-      },
+  const whenReady = <G extends object>(group: G): G => (ready ? afterReady(group, ready) : group);
+  const { expand, capacity } = whenReady({
+    async expand(call: CallContext, request: ExpandRequest) {
+      await sweeper.sweep(call);
+      return await expandVolume(directory, call, request);
     },
-    capacity: (_call, query) => directoryCapacity(directory, query),
+    capacity: (_call: CallContext, query: CapacityQuery) => directoryCapacity(directory, query),
+  });
+  return {
+    volumes: whenReady(directoryVolumes(directory, sweeper)),
+    snapshots: whenReady(directorySnapshots(directory, sweeper)),
+    expansion: { mode: 'ONLINE', expand },
+    capacity,
     close: () => sweeper.close(),
   };
+}
+
+/** The group with each operation put off until `ready` resolves. Operations are what takes a call first. */
+function afterReady<G extends object>(group: G, ready: (call: CallContext) => Promise<void>): G {
+  const entries = Object.entries(group).map(([name, member]) => {
+    if (typeof member !== 'function' || name === 'idFor') return [name, member];
+    const later = async (call: CallContext, ...rest: readonly unknown[]) => {
+      await ready(call);
+      return await member(call, ...rest);
+    };
+    return [name, later];
+  });
+  return Object.fromEntries(entries) as G;
 }

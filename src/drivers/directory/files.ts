@@ -13,6 +13,8 @@ import { removeTree } from './remove-tree.ts';
 export interface Files {
   /** What is there, symbolic links followed; undefined: nothing. */
   kindOf(path: string): Promise<'directory' | 'other' | undefined>;
+  /** The path without symbolic links; undefined: nothing is there. */
+  realPath(path: string): Promise<string | undefined>;
   /** When a folder was made, as well as the file system knows. */
   bornAt(path: string): Promise<Date>;
   /** Makes the folder and its parents where they are missing. */
@@ -52,6 +54,7 @@ export const localFiles: Files = {
     const stats = await orMissing(fs.stat(path));
     return stats && (stats.isDirectory() ? 'directory' : 'other');
   },
+  realPath: (path) => orMissing(fs.realpath(path)),
   async bornAt(path) {
     const { birthtimeMs, ctimeMs } = await fs.stat(path);
     return new Date(birthtimeMs > 0 ? birthtimeMs : ctimeMs);
@@ -74,7 +77,11 @@ export const localFiles: Files = {
     return true;
   },
   async publish(from, to) {
-    const linked = await unlessThere(fs.link(from, to).then(() => true));
+    const linked = await unlessThere(fs.link(from, to).then(() => true)).catch((error: unknown) => {
+      if (linkless.has(errnoOf(error) ?? '')) return 'impossible' as const;
+      throw error;
+    });
+    if (linked === 'impossible') return await publishWithoutLinks(from, to);
     if (linked) await fs.unlink(from);
     return linked ?? false;
   },
@@ -118,6 +125,16 @@ async function orMissing<T>(work: Promise<T>, target?: string): Promise<T | unde
     if (errno === 'EXDEV' && target !== undefined) throw otherFileSystem(target, error);
     throw error;
   }
+}
+
+/** What file systems without hard links answer, such as some SMB servers. */
+const linkless: ReadonlySet<string> = new Set(['EPERM', 'EOPNOTSUPP', 'ENOTSUP', 'ENOSYS']);
+
+/** Nothing there takes a name only if it is free. Two machines that do the same at the same moment could then both believe to be first. */
+async function publishWithoutLinks(from: string, to: string): Promise<boolean> {
+  if (await orMissing(fs.lstat(to))) return false;
+  await fs.rename(from, to);
+  return true;
 }
 
 function otherFileSystem(target: string, cause: unknown): CallError {

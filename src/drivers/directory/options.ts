@@ -17,6 +17,13 @@ const absolutePath = v.pipe(
   v.transform((path) => (path === '/' ? path : path.replace(/\/+$/, '') || '/')),
 );
 
+/** The path of an SMB share: its name, and folders in it. */
+export const pathOfShare = v.pipe(
+  v.string('the name of a share'),
+  v.regex(/^\/*[^/\0]/, 'the name of a share'),
+  v.transform((path) => path.replace(/\/+$/, '')),
+);
+
 /** A user's or group's name or number. */
 const account = v.pipe(
   v.union([v.pipe(v.number(), v.integer(), v.minValue(0)), v.string()], 'a name or a number'),

@@ -15,8 +15,16 @@ import { CallError, errnoOf } from '../../core/errors.ts';
 /** Entries removed at a time. */
 const batchSize = 64;
 
-/** Removes `path` and what is in it, if it is there. Stops between two batches when the signal is aborted.  */
-export async function removeTree(path: string, shelter: string, signal: AbortSignal): Promise<void> {
+/**
+ * Removes `path` and what is in it, if it is there. Stops between two batches when the signal is aborted. `onProgress` is called whenever
+ * something is gone.
+ */
+export async function removeTree(
+  path: string,
+  shelter: string,
+  signal: AbortSignal,
+  onProgress: () => void = () => {},
+): Promise<void> {
   const fresh = newNames(shelter);
   const pending = [path];
   let fruitless = 0;
@@ -24,15 +32,21 @@ export async function removeTree(path: string, shelter: string, signal: AbortSig
     throwIfOver(signal);
     if (await removeEmpty(folder)) {
       pending.pop();
+      onProgress();
       continue;
     }
     const at = folder;
+    let changed = false;
+    const progress = () => {
+      changed = true;
+      onProgress();
+    };
     const entries = await firstEntries(folder);
-    fruitless = entries.length === 0 ? fruitless + 1 : 0;
-    if (fruitless > 3)
-      throw new CallError('ABORTED', `${folder} is not empty, but shows no entries: somebody changes it`);
-    const found = await Promise.all(entries.map((entry) => removeEntry(shelter, at, entry, fresh)));
+    const found = await Promise.all(entries.map((entry) => removeEntry(shelter, at, entry, fresh, progress)));
     pending.push(...found.filter((path) => path !== undefined));
+    // A server may go on showing what is removed as long as somebody has it open.
+    fruitless = changed ? 0 : fruitless + 1;
+    if (fruitless > 3) throw new CallError('ABORTED', `${folder} cannot be emptied: somebody uses or changes it`);
   }
 }
 
@@ -78,18 +92,22 @@ async function removeEntry(
   folder: string,
   entry: Dirent,
   fresh: () => string,
+  progress: () => void,
 ): Promise<string | undefined> {
   const path = posix.join(folder, entry.name);
   // Unlink is for files only: in some runtimes it would try to remove a folder, too.
-  if (!entry.isDirectory() && (await removeFile(path))) return undefined;
+  if (!entry.isDirectory() && (await removeFile(path, progress))) return undefined;
   const place = folder === shelter ? path : await moveUp(path, fresh());
-  return place !== undefined && (await isFolder(place)) ? place : undefined;
+  if (place === undefined || !(await isFolder(place))) return undefined;
+  progress();
+  return place;
 }
 
 /** False: it has become a folder meanwhile. */
-async function removeFile(path: string): Promise<boolean> {
+async function removeFile(path: string, progress: () => void): Promise<boolean> {
   try {
     await fs.unlink(path);
+    progress();
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return true;
     if (await isFolder(path)) return false;
@@ -126,9 +144,13 @@ async function isFolder(path: string): Promise<boolean> {
 function explained(error: unknown, path: string): unknown {
   switch (errnoOf(error)) {
     case 'EBUSY':
-      return new CallError('FAILED_PRECONDITION', `${path} cannot be removed: something is mounted there`, {
-        cause: error,
-      });
+      return new CallError(
+        'FAILED_PRECONDITION',
+        `${path} cannot be removed: something is mounted there, or a process has it open`,
+        {
+          cause: error,
+        },
+      );
     case 'EPERM':
       return new CallError(
         'FAILED_PRECONDITION',

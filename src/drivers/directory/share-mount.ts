@@ -1,0 +1,116 @@
+/**
+ * Mounting the share where the controller works on it (`controllerMount: auto`), by the same code that mounts volumes on nodes.
+ *
+ * It is unmounted when the last driver of this process that uses the place is closed, if this process has mounted it. What a killed process
+ * has left mounted is used by the next one.
+ */
+import type { CallContext } from '../../core/call.ts';
+import { detachedContext } from '../../core/call.ts';
+import { CallError } from '../../core/errors.ts';
+import type { Logger } from '../../core/logger.ts';
+import type { VolumeContext } from '../../core/volume.ts';
+import { attachers } from '../../node/attachers/index.ts';
+import { ensureMounted } from '../../node/ensure-mounted.ts';
+import { withLock } from '../../node/keyed-lock.ts';
+import { splitFlags } from '../../node/mount-options.ts';
+import { preparePlace } from '../../node/paths.ts';
+import type { NodeTools } from '../../node/tools.ts';
+import { unmountAll } from '../../node/unmount.ts';
+import { wantShare } from '../../node/want-share.ts';
+import { createOutage } from './outage.ts';
+import type { ShareOptions } from './share-options.ts';
+
+export interface ShareMountOptions {
+  readonly place: string;
+  /** The share as a volume's context names one. */
+  readonly context: VolumeContext;
+  readonly options: Pick<ShareOptions, 'controllerMountOptions' | 'controllerMountCredentials'>;
+  /** For people. */
+  readonly title: string;
+  readonly tools: NodeTools;
+  readonly log: Logger;
+}
+
+export interface ShareMount {
+  /** Mounts the share, in place of what is dead there, unless `isThere` says that nothing is to be done. */
+  ensure(call: CallContext, isThere: () => Promise<boolean>): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The places this process has mounted something at, with the drivers that use it. After a change of configuration there are two for a while. */
+const users = new Map<string, Set<symbol>>();
+const mounted = new Set<string>();
+
+/** Milliseconds for unmounting when the driver is closed. */
+const closeLimitMs = 5000;
+
+export function createShareMount({ place, context, options, title, tools, log }: ShareMountOptions): ShareMount {
+  const self = Symbol(title);
+  const outage = createOutage(title);
+  const lockKey = `share ${place}`;
+
+  async function mount(call: CallContext): Promise<void> {
+    const table = await tools.readTable();
+    const attacher = attachers[context.node_attach_driver ?? '']?.(tools);
+    if (!attacher) throw new CallError('UNIMPLEMENTED', `${title} cannot be mounted by this version`);
+    const secrets = secretsOf(options);
+    const mountFlags = options.controllerMountOptions ?? [];
+    const capability = {
+      type: 'mount',
+      mode: 'MULTI_NODE_MULTI_WRITER',
+      fsType: '',
+      mountFlags,
+      mountGroup: '',
+    } as const;
+    const itsCall = { ...call, secrets };
+    const attachment = await attacher.attach(itsCall, { volumeId: '', context, publishContext: {}, capability, table });
+    if (attachment.type !== 'mount') throw new CallError('INTERNAL', `${title} is not something to mount`);
+    const wanted = wantShare(tools, attachment, { readonly: false, flags: splitFlags(mountFlags) });
+    await ensureMounted(itsCall, tools, table, wanted, await preparePlace(call, tools, table, place));
+    mounted.add(place);
+    log.info('mounted the share for the controller', { share: title, path: place });
+  }
+
+  return {
+    ensure(call, isThere) {
+      use(place, self);
+      // Nobody may unmount it between the look and the use.
+      return withLock(lockKey, call.signal, async () => {
+        if (await isThere()) return;
+        outage.throwIfPausing();
+        try {
+          await mount(call);
+          outage.end();
+        } catch (error) {
+          if (!call.signal.aborted) outage.begin(error instanceof Error ? error.message : String(error));
+          throw error;
+        }
+      });
+    },
+    async close() {
+      const signal = AbortSignal.timeout(closeLimitMs);
+      await withLock(lockKey, signal, async () => {
+        users.get(place)?.delete(self);
+        if (!mounted.has(place) || users.get(place)?.size) return;
+        users.delete(place);
+        await unmountAll(detachedContext(log, signal), tools, await tools.readTable(), place);
+        mounted.delete(place);
+      }).catch((error: unknown) => {
+        log.warn('the share stays mounted', { share: title, path: place, error });
+      });
+    },
+  };
+}
+
+function use(place: string, user: symbol): void {
+  const all = users.get(place);
+  if (all) all.add(user);
+  else users.set(place, new Set([user]));
+}
+
+/** In the form that a node gets them in. */
+function secretsOf({ controllerMountCredentials: credentials }: ShareMountOptions['options']): Record<string, string> {
+  if (!credentials) return {};
+  const flags = Object.entries(credentials).flatMap(([name, value]) => (value ? [`${name}=${value}`] : []));
+  return { mount_flags: flags.join(',') };
+}
