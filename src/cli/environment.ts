@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { readHostFile } from '../backends/exec/host-file.ts';
 import { defaultHostSettings } from '../backends/exec/host-settings.ts';
 import type { RunCommand } from '../backends/exec/run.ts';
+import type { CopyMeter } from '../core/copies.ts';
 import type { Logger } from '../core/logger.ts';
 import { driverType, driverTypes } from '../drivers/index.ts';
 import type { DriverEnvironment } from '../drivers/type.ts';
@@ -22,13 +23,14 @@ export interface ProcessFacts {
   /** Where the host's root directory is mounted, if it is. */
   readonly hostRoot?: string | undefined;
   readonly log: Logger;
+  readonly copies?: CopyMeter | undefined;
 }
 
 /** For a driver that serves directly. Its topology is the label that existing volumes of such drivers carry. */
 export function directEnvironment(facts: ProcessFacts): DriverEnvironment {
-  const { csiName, nodeName, run, log } = facts;
+  const { csiName, nodeName, run, log, copies } = facts;
   const nodeTopology = { 'org.democratic-csi.topology/node': nodeName };
-  return { csiName, nodeName, nodeId: nodeName, nodeTopology, maxIdBytes: 128, run, log };
+  return { csiName, nodeName, nodeId: nodeName, nodeTopology, maxIdBytes: 128, run, log, copies };
 }
 
 /** `mountGroup`: the configuration asks for VOLUME_MOUNT_GROUP. */

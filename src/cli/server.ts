@@ -63,7 +63,7 @@ export async function startServer({ config, settings, env, log }: ServerOptions)
     onCommand: ({ program, outcome, milliseconds }) =>
       metrics.backendAnswered({ backend: 'exec', request: program, outcome, seconds: milliseconds / 1000 }),
   });
-  const driver = await openDriver(config, { csiName, nodeName, hostName, env, run, hostRoot: host.root, log });
+  const driver = await openDriver(config, { csiName, nodeName, hostName, env, run, hostRoot: host.root, log, copies: metrics });
   const pipeline = createPipeline({ log, metrics, onFailure: httpDoor?.onFailure });
   const endpoints = settings.endpoints.map(parseEndpoint);
   const sockets = endpoints.flatMap((endpoint) => (endpoint.kind === 'unix' ? endpoint.path : []));

@@ -5,6 +5,7 @@
  */
 import type { GenericSchema } from 'valibot';
 import type { RunCommand } from '../backends/exec/run.ts';
+import type { CopyMeter } from '../core/copies.ts';
 import type { Driver } from '../core/driver.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Topology } from '../core/volume.ts';
@@ -43,4 +44,6 @@ export interface DriverEnvironment {
   readonly maxIdBytes: number;
   readonly run: RunCommand;
   readonly log: Logger;
+  /** Counts copies of whole volumes; undefined: nobody wants to know. */
+  readonly copies?: CopyMeter | undefined;
 }

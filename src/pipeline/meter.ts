@@ -1,4 +1,5 @@
 /** What is counted of the work that is done. Nothing is, unless somebody asked to read it (pipeline/metrics.ts). */
+import { type CopyMeter, silentCopyMeter } from '../core/copies.ts';
 
 export interface CallOutcome {
   readonly method: string;
@@ -21,13 +22,14 @@ export interface BackendRequest {
   readonly seconds: number;
 }
 
-export interface Meter {
+export interface Meter extends CopyMeter {
   callStarted(method: string): void;
   callEnded(outcome: CallOutcome): void;
   backendAnswered(request: BackendRequest): void;
 }
 
 export const silentMeter: Meter = {
+  ...silentCopyMeter,
   callStarted: () => {},
   callEnded: () => {},
   backendAnswered: () => {},

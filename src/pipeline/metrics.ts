@@ -2,7 +2,8 @@
  * Counters of what the process does, in the ecosystem's names and units (seconds, `_total`); read out by whoever exposes them. Import it only
  * then: the library takes time to load.
  */
-import { Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { CopyMeter } from '../core/copies.ts';
 import type { Meter } from './meter.ts';
 
 export interface Metrics extends Meter {
@@ -40,6 +41,7 @@ export function createMetrics(driverName: string): Metrics {
     registers,
   });
   return {
+    ...copyMetrics(registry),
     registry,
     callStarted: (method) => inFlight.inc({ method_name: method }),
     callEnded({ method, code, connection, driver, seconds }) {
@@ -50,5 +52,33 @@ export function createMetrics(driverName: string): Metrics {
       );
     },
     backendAnswered: ({ seconds, ...labels }) => backend.observe(labels, seconds),
+  };
+}
+
+function copyMetrics(registry: Registry): CopyMeter {
+  const registers = [registry];
+  const labelNames = ['connection', 'engine'] as const;
+  const copies = new Gauge({
+    name: 'switchboard_copies',
+    help: 'Copies of whole volumes (snapshots, clones, restores) that run now or wait for their turn.',
+    labelNames: [...labelNames, 'state'],
+    registers,
+  });
+  const bytes = new Counter({
+    name: 'switchboard_copied_bytes_total',
+    help: 'Bytes that copies of whole volumes have gone through. Those of engine "filecopy" are measured from time to time, so short ones do not count.',
+    labelNames,
+    registers,
+  });
+  const ended = new Counter({
+    name: 'switchboard_copies_ended_total',
+    help: 'Copies of whole volumes that ended, by outcome: ok, failed, cancelled.',
+    labelNames: [...labelNames, 'outcome'],
+    registers,
+  });
+  return {
+    copiesChanged: (kind, state, by) => copies.inc({ ...kind, state }, by),
+    bytesCopied: (kind, count) => bytes.inc({ ...kind }, count),
+    copyEnded: (kind, outcome) => ended.inc({ ...kind, outcome }),
   };
 }

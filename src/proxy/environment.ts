@@ -1,6 +1,7 @@
 /** What the process tells the proxy about where it runs. */
 import type { RunCommand } from '../backends/exec/run.ts';
 import type { NodeOptions } from '../config/common.ts';
+import type { CopyMeter } from '../core/copies.ts';
 import type { Driver, NodeOperations } from '../core/driver.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Operations } from '../core/operations.ts';
@@ -12,6 +13,7 @@ export interface ProxyEnvironment extends LocalNodeFacts {
   readonly csiName: string;
   readonly run: RunCommand;
   readonly log: Logger;
+  readonly copies?: CopyMeter | undefined;
   readonly driverType: (name: string) => DriverType | undefined;
   readonly driverNames: readonly string[];
   /** Makes equal requests share one run. */

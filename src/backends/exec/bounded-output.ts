@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { untakenLines } from './untaken-lines.ts';
 
 /** What a child has written to one of its streams, up to a limit. */
 export interface BoundedOutput {
@@ -9,23 +10,32 @@ export interface BoundedOutput {
 
 /**
  * Reads a stream to its end and keeps the first `limit` bytes: a child that floods its output never blocks and never fills the memory.
- * A child that could not be started may have no stream.
+ * Lines that `takeLine` takes do not count. A child that could not be started may have no stream.
  */
-export function collectOutput(stream: Readable | null | undefined, limit: number): BoundedOutput {
+export function collectOutput(
+  stream: Readable | null | undefined,
+  limit: number,
+  takeLine?: (line: string) => boolean,
+): BoundedOutput {
   const chunks: Buffer[] = [];
   let kept = 0;
   let seen = 0;
-  stream?.on('data', (chunk: Buffer) => {
+  const keep = (chunk: Buffer) => {
     seen += chunk.length;
     if (kept >= limit) return;
     const part = chunk.subarray(0, limit - kept);
     chunks.push(part);
     kept += part.length;
-  });
+  };
+  const lines = takeLine && untakenLines(takeLine, keep);
+  stream?.on('data', lines ? lines.add : keep);
   // A pipe that breaks has nothing more to say; how the child ended is told by its exit.
   stream?.on('error', () => {});
   return {
     truncated: () => seen > kept,
-    text: () => Buffer.concat(chunks).toString('utf8') + (seen > kept ? `\n[output cut after ${limit} bytes]` : ''),
+    text: () => {
+      lines?.end();
+      return Buffer.concat(chunks).toString('utf8') + (seen > kept ? `\n[output cut after ${limit} bytes]` : '');
+    },
   };
 }

@@ -14,13 +14,17 @@ export interface Command {
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Exit codes that are an answer, not a failure. Default: 0 only. */
   readonly accept?: readonly number[] | undefined;
+  /** Told each line of standard output as it comes, without its end. True: the line was used up and is not kept. */
+  readonly takeLine?: ((line: string) => boolean) | undefined;
+  /** Bytes kept of each output stream. Default: 1 MiB. */
+  readonly keepBytes?: number | undefined;
 }
 
 export interface CommandOutput {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
-  /** Present when the program wrote more than is kept (1 MiB a stream): whoever decides by a list must not act on half of it. */
+  /** Present when the program wrote more than is kept: whoever decides by a list must not act on half of it. */
   readonly truncated?: true | undefined;
 }
 

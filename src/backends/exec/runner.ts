@@ -37,7 +37,7 @@ export interface CommandEvent {
   readonly milliseconds: number;
 }
 
-/** Bytes kept of each output stream. */
+/** Bytes kept of each output stream, unless a command says otherwise. */
 const outputLimit = 2 ** 20;
 
 /**
@@ -56,8 +56,9 @@ export function createRunner(options: RunnerOptions = {}): RunCommand {
     const chosen = strategy(command.program, command.args);
     const invocation = chosen instanceof Promise ? await located(chosen, call, command, options) : chosen;
     const child = start(invocation, command, { PATH: path, LC_ALL: 'C', ...invocation.env, ...command.env });
-    const stdout = collectOutput(child.stdout, outputLimit);
-    const stderr = collectOutput(child.stderr, outputLimit);
+    const keepBytes = command.keepBytes ?? outputLimit;
+    const stdout = collectOutput(child.stdout, keepBytes, command.takeLine);
+    const stderr = collectOutput(child.stderr, keepBytes);
     const ending = await supervise(child, {
       ...graces,
       signal: call.signal,
