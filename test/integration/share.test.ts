@@ -1,6 +1,6 @@
 /** Drivers of shares as far as they can be tested without a server: what they give out, and the process that works on the share for them. */
 import assert from 'node:assert/strict';
-import { mkdir, stat, writeFile } from 'node:fs/promises';
+import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { failure, snapshotSpec, volumeSpec } from './local-hostpath-support.ts';
