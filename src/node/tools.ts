@@ -25,4 +25,6 @@ export interface NodeTools {
   readonly limits: TimeLimits;
   readonly settings: NodeSettings;
   readonly readTable: () => Promise<MountTable>;
+  /** Where sysfs is mounted. Default: /sys. */
+  readonly sysfs?: string | undefined;
 }

@@ -58,9 +58,10 @@ export interface Attacher {
   identify?(device: string): Promise<Identity | undefined>;
   /**
    * Takes back what attach did. It is asked for when the volume is mounted nowhere on this node any more; nothing is attached under this identity
-   * meanwhile. What other volumes use stays. Repeated, and for what was never attached: success.
+   * meanwhile. What other volumes use stays. Repeated, and for what was never attached: success. `others` gives the identities of all other volumes
+   * that have a record on this node, those included that are just being attached: for what several volumes share, such as a session.
    */
-  detach?(call: CallContext, identity: Identity): Promise<void>;
+  detach?(call: CallContext, identity: Identity, others?: () => Promise<readonly Identity[]>): Promise<void>;
   /** Makes the kernel see the new size of a device (`major:minor`) if it is this attacher's. */
   rescan?(call: CallContext, device: string): Promise<void>;
 }
