@@ -4,9 +4,10 @@ import { editionOf } from './find-program.ts';
 import type { HostPlace } from './host-place.ts';
 import type { HostSettings } from './host-settings.ts';
 import { directStrategy, type HostStrategy, type Invocation } from './host-strategy.ts';
-import { type FoundThere, isOfTheHost, type Located, locate } from './locate.ts';
+import { entersNetwork, type FoundThere, isOfTheHost, type Located, locate } from './locate.ts';
 import { needsHostsHelper } from './mount-helper.ts';
 import { isSharedPlace, type PlacedMounts, type TwoRoots } from './path-there.ts';
+import type { ProgramPlace } from './run.ts';
 import { mountType, setsMountFlags, translateArguments } from './translate-arguments.ts';
 
 export interface HostProgramsOptions {
@@ -21,6 +22,8 @@ export interface HostPrograms {
   readonly strategy: HostStrategy;
   /** Where a program is and how it would be started, looked up anew. Nothing is started. Never throws. */
   locateProgram(program: string): Promise<Located>;
+  /** Where a program does its work, looked up anew. Never throws. */
+  placeOf(program: string): Promise<ProgramPlace>;
 }
 
 interface Known extends FoundThere {
@@ -76,7 +79,14 @@ export function createHostPrograms(options: HostProgramsOptions): HostPrograms {
     return { file, args: [...before, ...args], argv0: start.argv0, env };
   }
 
-  return { strategy, locateProgram: (program) => locate(program, { settings, path }) };
+  const locateProgram = (program: string) => locate(program, { settings, path });
+  return { strategy, locateProgram, placeOf: async (program) => placeOf(program, await locateProgram(program)) };
+}
+
+function placeOf(program: string, located: Located): ProgramPlace {
+  const place = located.strategy === undefined ? undefined : located.place;
+  if (!place) return { root: '/', ownNetwork: true };
+  return { root: place.root, ownNetwork: place.way === 'chroot' || !entersNetwork(program) };
 }
 
 function keyOf(program: string, type: string | undefined): string {

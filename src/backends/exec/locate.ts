@@ -51,6 +51,11 @@ export function isOfTheHost(program: string): boolean {
 /** Entering the network of the host too: its daemon listens on a socket without a path. */
 const ofTheHostsNetwork: ReadonlySet<string> = new Set(['iscsiadm']);
 
+/** Whether a program whose namespaces are entered is given the network there too. */
+export function entersNetwork(program: string): boolean {
+  return ofTheHostsNetwork.has(program);
+}
+
 /** Looks for a program; nothing is started. Never throws. */
 export async function locate(program: string, options: LocateOptions): Promise<Located> {
   const own = options.settings.programs[program] ?? {};
@@ -175,7 +180,7 @@ async function enter(
 
 function target({ way, root, pid }: HostPlace, program: string): readonly string[] {
   if (way === 'chroot') return [root];
-  const net = ofTheHostsNetwork.has(program) ? [`--net=/proc/${pid}/ns/net`] : [];
+  const net = entersNetwork(program) ? [`--net=/proc/${pid}/ns/net`] : [];
   return [`--mount=/proc/${pid}/ns/mnt`, ...net, '--'];
 }
 

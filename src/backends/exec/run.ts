@@ -29,4 +29,15 @@ export interface CommandOutput {
 }
 
 /** Runs a command to its end. */
-export type RunCommand = (call: Pick<CallContext, 'signal' | 'log'>, command: Command) => Promise<CommandOutput>;
+export interface RunCommand {
+  (call: Pick<CallContext, 'signal' | 'log'>, command: Command): Promise<CommandOutput>;
+  /** Where a program does its work, for the files that it reads and writes. Absent: where this process is. Never throws. */
+  readonly placeOf?: ((program: string) => Promise<ProgramPlace>) | undefined;
+}
+
+export interface ProgramPlace {
+  /** Its root directory as this process sees it. */
+  readonly root: string;
+  /** Whether it shares the network of this process. */
+  readonly ownNetwork: boolean;
+}

@@ -19,6 +19,8 @@ export interface RunnerOptions {
   readonly searchPath?: readonly string[] | undefined;
   /** Where `PATH` comes from. Default: this process. */
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
+  /** Where programs do their work, if that may be elsewhere. */
+  readonly placeOf?: RunCommand['placeOf'];
   /** Told after every command; for metrics. */
   readonly onCommand?: ((event: CommandEvent) => void) | undefined;
   /** Milliseconds between SIGTERM and SIGKILL. Default: 2000. */
@@ -50,7 +52,7 @@ export function createRunner(options: RunnerOptions = {}): RunCommand {
   const path = searchPath((options.env ?? process.env).PATH, options.searchPath ?? systemDirectories).join(':');
   const graces = { killGraceMs: options.killGraceMs ?? 2000, abandonMs: options.abandonMs ?? 5000 };
 
-  return async (call, command) => {
+  const run: RunCommand = async (call, command) => {
     throwIfOver(call.signal);
     const started = performance.now();
     const chosen = strategy(command.program, command.args);
@@ -77,6 +79,7 @@ export function createRunner(options: RunnerOptions = {}): RunCommand {
     if (outcome === 'ok') return answer(ending.exitCode as number, output, stdout.truncated() || stderr.truncated());
     throw new CommandFailed({ program: command.program, ...ending, ...output });
   };
+  return Object.assign(run, { placeOf: options.placeOf });
 }
 
 /** A program that is nowhere counts as missing, as one does that turns out to be when it is started. */
