@@ -19,6 +19,8 @@ export interface ProcessFacts {
   /** Default: what the kernel says, which within a container is the container's name. */
   readonly hostName?: string | undefined;
   readonly env: Shell['env'];
+  /** Where this process keeps its state. Undefined: nothing is remembered. */
+  readonly stateDirectory?: string | undefined;
   readonly run: RunCommand;
   /** Where the host's root directory is mounted, if it is. */
   readonly hostRoot?: string | undefined;
@@ -28,9 +30,9 @@ export interface ProcessFacts {
 
 /** For a driver that serves directly. Its topology is the label that existing volumes of such drivers carry. */
 export function directEnvironment(facts: ProcessFacts): DriverEnvironment {
-  const { csiName, nodeName, run, log, copies } = facts;
+  const { csiName, nodeName, stateDirectory, run, log, copies } = facts;
   const nodeTopology = { 'org.democratic-csi.topology/node': nodeName };
-  return { csiName, nodeName, nodeId: nodeName, nodeTopology, maxIdBytes: 128, run, log, copies };
+  return { csiName, nodeName, nodeId: nodeName, nodeTopology, maxIdBytes: 128, stateDirectory, run, log, copies };
 }
 
 /** `mountGroup`: the configuration asks for VOLUME_MOUNT_GROUP. */
@@ -45,7 +47,9 @@ export function proxyEnvironment(facts: ProcessFacts, mountGroup = false): Proxy
     driverNames: driverTypes.map((type) => type.name),
     joining,
     // The proxy tells the node's id and topology itself.
-    nodePlane: (settings) =>
-      createNodePlane({ info: { nodeId: facts.nodeName }, run: facts.run, settings, mountGroup }),
+    nodePlane: (settings) => {
+      const { nodeName: nodeId, run, stateDirectory } = facts;
+      return createNodePlane({ info: { nodeId }, run, settings, mountGroup, stateDirectory });
+    },
   };
 }

@@ -1,4 +1,5 @@
 /** The server as parts plugged together: driver, pipeline, CSI service, listening sockets. Tests and benchmarks use it in their own process. */
+import { resolve } from 'node:path';
 import { createRunner } from '../backends/exec/runner.ts';
 import type { Driver } from '../core/driver.ts';
 import type { Logger } from '../core/logger.ts';
@@ -25,7 +26,7 @@ export interface ServerOptions {
   readonly config: MainConfig;
   readonly settings: ListenSettings &
     Pick<ServeSettings, 'csiName' | 'nodeName' | 'specMinor' | 'modes'> &
-    Partial<Pick<ServeSettings, 'host' | 'hostName' | 'http' | 'docker' | 'swarm'>>;
+    Partial<Pick<ServeSettings, 'stateDirectory' | 'host' | 'hostName' | 'http' | 'docker' | 'swarm'>>;
   readonly env: Shell['env'];
   readonly log: Logger;
 }
@@ -63,7 +64,9 @@ export async function startServer({ config, settings, env, log }: ServerOptions)
     onCommand: ({ program, outcome, milliseconds }) =>
       metrics.backendAnswered({ backend: 'exec', request: program, outcome, seconds: milliseconds / 1000 }),
   });
-  const driver = await openDriver(config, { csiName, nodeName, hostName, env, run, hostRoot: host.root, log, copies: metrics });
+  const stateDirectory = settings.stateDirectory && resolve(settings.stateDirectory);
+  const facts = { csiName, nodeName, hostName, env, stateDirectory, run, hostRoot: host.root, log, copies: metrics };
+  const driver = await openDriver(config, facts);
   const pipeline = createPipeline({ log, metrics, onFailure: httpDoor?.onFailure });
   const endpoints = settings.endpoints.map(parseEndpoint);
   const sockets = endpoints.flatMap((endpoint) => (endpoint.kind === 'unix' ? endpoint.path : []));

@@ -42,6 +42,8 @@ export interface DriverEnvironment {
   readonly connection?: string | undefined;
   /** Bytes that ids of this driver may have so that the finished handle stays within 128 (CSI spec, size limits). */
   readonly maxIdBytes: number;
+  /** Where this process keeps what it has to remember of this node: for the node plane. Undefined: nowhere. */
+  readonly stateDirectory?: string | undefined;
   readonly run: RunCommand;
   readonly log: Logger;
   /** Counts copies of whole volumes; undefined: nobody wants to know. */

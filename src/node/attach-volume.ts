@@ -1,25 +1,20 @@
 import type { CallContext } from '../core/call.ts';
 import { CallError } from '../core/errors.ts';
 import type { VolumeCapability } from '../core/volume.ts';
-import type { Attacher, Attachment, AttachRequest } from './attachers/attacher.ts';
+import { attachRecorded, forgetAttachment, type PlacedRequest } from './attach-recorded.ts';
+import type { Attacher, Attachment } from './attachers/attacher.ts';
 import type { BlockDevice } from './file-systems/probe.ts';
 import { splitFlags } from './mount-options.ts';
 import type { MountTable } from './mount-table.ts';
+import type { NodePlane } from './node-plane.ts';
 import { secretFlags } from './node-secret.ts';
 import { inspectPath, resolvePath } from './paths.ts';
+import { attacherNamed } from './release.ts';
 import type { NodeTools } from './tools.ts';
 import { wantBind } from './want-bind.ts';
 import { wantDevice } from './want-device.ts';
 import { wantShare } from './want-share.ts';
 import type { Wanted } from './wanted.ts';
-
-/** A node plane's parts, as its operations use them. */
-export interface NodePlane {
-  readonly tools: NodeTools;
-  readonly attachers: Readonly<Record<string, Attacher>>;
-  /** Whether the volume_mount_group of requests is heeded. */
-  readonly mountGroup: boolean;
-}
 
 export interface AttachedVolume {
   readonly wanted: Wanted;
@@ -42,15 +37,30 @@ export function isReadonly(capability: VolumeCapability, readonly: boolean): boo
 export async function attachVolume(
   call: CallContext,
   plane: NodePlane,
-  request: AttachRequest,
+  request: PlacedRequest,
+  readonly: boolean,
+): Promise<AttachedVolume> {
+  const [name, attacher] = attacherOf(plane, request);
+  const attachment = await attachRecorded(call, plane, name, attacher, request);
+  try {
+    checkAccess(attachment, request.capability);
+    return await wantedOf(call, plane, request, attachment, readonly);
+  } catch (error) {
+    await forgetAttachment(call, plane, name, attacher, request);
+    throw error;
+  }
+}
+
+async function wantedOf(
+  call: CallContext,
+  plane: NodePlane,
+  request: PlacedRequest,
+  attachment: Attachment,
   readonly: boolean,
 ): Promise<AttachedVolume> {
   const { tools } = plane;
   const { capability, table } = request;
-  const attachment = await attacherOf(plane, request).attach(call, request);
   const options = { readonly, flags: wantedFlags(plane, capability) };
-  checkAccess(attachment, capability);
-
   if (attachment.type === 'mount' || attachment.type === 'command') {
     return { wanted: wantShare(tools, attachment, options) };
   }
@@ -63,10 +73,10 @@ export async function attachVolume(
   return { wanted: wantDevice(tools, device, capability, plane.mountGroup, { readonly, flags }), device };
 }
 
-function attacherOf(plane: NodePlane, request: AttachRequest): Attacher {
+function attacherOf(plane: NodePlane, request: PlacedRequest): readonly [string, Attacher] {
   const name = request.context.node_attach_driver ?? '';
-  const attacher = Object.hasOwn(plane.attachers, name) ? plane.attachers[name] : undefined;
-  if (attacher) return attacher;
+  const attacher = attacherNamed(plane, name);
+  if (attacher) return [name, attacher];
   const known = Object.keys(plane.attachers).join(', ');
   const problem = name ? `node_attach_driver "${name.slice(0, 60)}" is not known` : 'node_attach_driver is missing';
   throw new CallError('INVALID_ARGUMENT', `${problem} in the volume context; possible are ${known}`);

@@ -1,5 +1,6 @@
 /** Block devices as sysfs shows them. Nothing here touches the disk. */
 import { access, readdir, readFile, realpath, stat } from 'node:fs/promises';
+import { basename } from 'node:path/posix';
 import { CallError } from '../core/errors.ts';
 import { deviceNumber } from './device-number.ts';
 import type { Mount } from './mount-table.ts';
@@ -42,4 +43,10 @@ export async function deviceOfMount(mount: Mount): Promise<string | undefined> {
   if (mount.fsType !== 'btrfs') return undefined;
   const found = await stat(mount.source).catch(() => undefined);
   return found?.isBlockDevice() ? deviceNumber(found.rdev) : undefined;
+}
+
+/** The kernel's name of a device: `sda`, `dm-0`. Undefined: it is gone. */
+export async function deviceName(device: string): Promise<string | undefined> {
+  const directory = await realpath(`${sysfs}/${device}`).catch(() => undefined);
+  return directory && basename(directory);
 }

@@ -2,11 +2,11 @@ import type { CallContext } from '../core/call.ts';
 import type { NodeExpanded, NodeExpandRequest } from '../core/driver.ts';
 import { CallError } from '../core/errors.ts';
 import { formatSize } from '../core/sizes.ts';
-import type { NodePlane } from './attach-volume.ts';
 import { deviceOfMount, deviceSize } from './devices.ts';
 import { grow, isReadOnly } from './file-systems/grow.ts';
 import { findVolume } from './find-volume.ts';
 import type { Mount, MountTable } from './mount-table.ts';
+import type { NodePlane } from './node-plane.ts';
 
 /**
  * NodeExpandVolume: grows the file system of a volume to the size of its device. Directories and shares have nothing to grow here. Throws

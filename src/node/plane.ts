@@ -4,12 +4,13 @@ import { processTimeLimits, type TimeLimits } from '../backends/exec/time-limits
 import type { NodeCapability } from '../core/capability-names.ts';
 import type { NodeOperations } from '../core/driver.ts';
 import type { NodeInfo } from '../core/volume.ts';
-import type { NodePlane } from './attach-volume.ts';
 import type { MakeAttacher } from './attachers/attacher.ts';
 import { attachers as builtIn } from './attachers/index.ts';
 import { expandVolume } from './expand.ts';
 import { readMountTable } from './mount-table.ts';
+import type { NodePlane } from './node-plane.ts';
 import { publishVolume } from './publish.ts';
+import { openRecords, type RecordsOptions } from './records/records.ts';
 import { stageVolume } from './stage.ts';
 import { volumeStats } from './stats.ts';
 import type { NodeSettings } from './tools.ts';
@@ -28,18 +29,17 @@ export interface NodePlaneOptions {
   readonly attachers?: Readonly<Record<string, MakeAttacher>> | undefined;
   /** Default: those of this process's environment. */
   readonly limits?: TimeLimits | undefined;
+  /** Where it is remembered what was attached: {@link DriverEnvironment.stateDirectory}. Undefined: nowhere. */
+  readonly stateDirectory?: string | undefined;
+  /** The connection's name behind the proxy. */
+  readonly connection?: string | undefined;
+  /** Default: this process's clock and this run of the machine. */
+  readonly records?: Pick<RecordsOptions, 'now' | 'bootId'> | undefined;
 }
 
 /** Makes a node service. No input or output happens before the first call. */
 export function createNodePlane(options: NodePlaneOptions): Required<NodeOperations> {
-  const tools = {
-    run: options.run,
-    limits: options.limits ?? processTimeLimits(),
-    settings: options.settings ?? {},
-    readTable: () => readMountTable(),
-  };
-  const made = Object.entries(options.attachers ?? builtIn).map(([name, make]) => [name, make(tools)] as const);
-  const plane: NodePlane = { tools, attachers: Object.fromEntries(made), mountGroup: options.mountGroup ?? false };
+  const plane = makePlane(options);
   const extra: readonly NodeCapability[] = [
     'VOLUME_CONDITION',
     ...(plane.mountGroup ? ['VOLUME_MOUNT_GROUP' as const] : []),
@@ -54,4 +54,18 @@ export function createNodePlane(options: NodePlaneOptions): Required<NodeOperati
     stats: (call, request) => volumeStats(call, plane, request),
     expand: (call, request) => expandVolume(call, plane, request),
   };
+}
+
+/** The parts that the operations work with. */
+function makePlane(options: Omit<NodePlaneOptions, 'info'>): NodePlane {
+  const { stateDirectory, connection, mountGroup = false } = options;
+  const tools = {
+    run: options.run,
+    limits: options.limits ?? processTimeLimits(),
+    settings: options.settings ?? {},
+    readTable: () => readMountTable(),
+  };
+  const made = Object.entries(options.attachers ?? builtIn).map(([name, make]) => [name, make(tools)] as const);
+  const attachers = Object.fromEntries(made);
+  return { tools, attachers, mountGroup, connection, records: openRecords({ stateDirectory, ...options.records }) };
 }

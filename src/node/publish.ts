@@ -1,16 +1,18 @@
-import { join, relative } from 'node:path/posix';
+import { join } from 'node:path/posix';
 import type { CallContext } from '../core/call.ts';
 import type { PublishRequest } from '../core/driver.ts';
 import { CallError } from '../core/errors.ts';
 import { isAsidePlace } from './aside-place.ts';
-import { type AttachedVolume, attachVolume, isReadonly, type NodePlane, wantedFlags } from './attach-volume.ts';
+import { type AttachedVolume, attachVolume, isReadonly, wantedFlags } from './attach-volume.ts';
 import { blockFile } from './block-file.ts';
 import { whyDead } from './dead-mount.ts';
 import { ensureMounted } from './ensure-mounted.ts';
 import { growIfSmaller } from './file-systems/grow.ts';
 import { withLock } from './keyed-lock.ts';
+import { locationOf, locationOfMount } from './mount-location.ts';
 import { restrictionsOf } from './mount-options.ts';
-import type { Mount, MountTable } from './mount-table.ts';
+import type { MountTable } from './mount-table.ts';
+import type { NodePlane } from './node-plane.ts';
 import { checkedPath, preparePlace, resolvePlace } from './paths.ts';
 import { wantBind } from './want-bind.ts';
 import type { Wanted } from './wanted.ts';
@@ -26,7 +28,12 @@ export async function publishVolume(call: CallContext, plane: NodePlane, request
   const table = await tools.readTable();
   const { wanted, device } = request.stagingPath
     ? await fromStaging(call, plane, request, request.stagingPath, table)
-    : await attachVolume(call, plane, { ...request, table }, isReadonly(request.capability, request.readonly));
+    : await attachVolume(
+        call,
+        plane,
+        { ...request, table, place: path },
+        isReadonly(request.capability, request.readonly),
+      );
   const target = await preparePlace(call, tools, table, path);
 
   const publish = async (current: MountTable) => {
@@ -84,20 +91,4 @@ function refuseSecondTarget(table: MountTable, wanted: Wanted, target: string): 
     'FAILED_PRECONDITION',
     `the volume is published at ${elsewhere.mountPoint} already, and its access mode allows a single writer only`,
   );
-}
-
-/**
- * Where a path is, in terms of the file system that it lies in. Mount propagation shows one mount at several paths, such as below
- * /var/lib/kubelet and below /host/var/lib/kubelet of the same container: these have the same location.
- */
-function locationOf(table: MountTable, path: string): string | undefined {
-  const top = table.covering(path);
-  const below = top?.mountPoint === path ? table.stackAt(path).at(-1) : undefined;
-  if (below) return locationOfMount(table, below);
-  return top && `${top.device} ${join(top.root, relative(top.mountPoint, path))}`;
-}
-
-function locationOfMount(table: MountTable, mount: Mount): string | undefined {
-  const parent = table.mounts.find((one) => one.id === mount.parentId);
-  return parent && `${parent.device} ${join(parent.root, relative(parent.mountPoint, mount.mountPoint))}`;
 }

@@ -1,10 +1,11 @@
 import type { CallContext } from '../core/call.ts';
 import type { StageRequest } from '../core/driver.ts';
 import { CallError } from '../core/errors.ts';
-import { attachVolume, type NodePlane } from './attach-volume.ts';
+import { attachVolume } from './attach-volume.ts';
 import { blockFile } from './block-file.ts';
 import { ensureMounted } from './ensure-mounted.ts';
 import { growIfSmaller } from './file-systems/grow.ts';
+import type { NodePlane } from './node-plane.ts';
 import { checkedPath, makePlace, preparePlace } from './paths.ts';
 
 /**
@@ -18,7 +19,7 @@ export async function stageVolume(call: CallContext, plane: NodePlane, request: 
   const table = await tools.readTable();
   // Several nodes may read it at once only if none of them writes.
   const readonly = capability.mode === 'MULTI_NODE_READER_ONLY';
-  const { wanted, device } = await attachVolume(call, plane, { ...request, table }, readonly);
+  const { wanted, device } = await attachVolume(call, plane, { ...request, table, place: path }, readonly);
 
   const staging = await preparePlace(call, tools, table, path);
   const file = `${staging}/${blockFile}`;

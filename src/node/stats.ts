@@ -3,12 +3,12 @@ import type { CallContext } from '../core/call.ts';
 import type { StatsRequest } from '../core/driver.ts';
 import { asCallError } from '../core/errors.ts';
 import type { Condition, Usage, VolumeStats } from '../core/volume.ts';
-import type { NodePlane } from './attach-volume.ts';
 import { whyDead } from './dead-mount.ts';
 import { deviceSize } from './devices.ts';
 import { mayHang } from './file-system-kind.ts';
 import { findVolume } from './find-volume.ts';
 import type { Mount } from './mount-table.ts';
+import type { NodePlane } from './node-plane.ts';
 import { remoteUsage } from './remote-usage.ts';
 import type { NodeTools } from './tools.ts';
 

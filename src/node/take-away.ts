@@ -1,60 +1,110 @@
 import type { CallContext } from '../core/call.ts';
-import { asidePlace } from './aside-place.ts';
-import type { NodePlane } from './attach-volume.ts';
-import type { Attacher, Identity } from './attachers/attacher.ts';
-import { deviceOfMount } from './devices.ts';
-import { mayHang } from './file-system-kind.ts';
+import { CallError } from '../core/errors.ts';
+import { asidePlace, isAsidePlace } from './aside-place.ts';
+import { deviceShown } from './device-shown.ts';
+import { withLock } from './keyed-lock.ts';
+import { locationOf, locationOfMount } from './mount-location.ts';
 import type { Mount, MountTable } from './mount-table.ts';
-import { inspectPath } from './paths.ts';
+import type { NodePlane } from './node-plane.ts';
+import type { RecordSubject } from './records/record-name.ts';
+import { isDetachable, releaseRecorded, releaseUnrecorded } from './release.ts';
 import { unmountAll } from './unmount.ts';
+import { deviceLock } from './want-device.ts';
 import { showsSame } from './wanted.ts';
 
+export interface Taking {
+  /** The path that records know: as it was asked for, without symbolic links resolved. */
+  readonly path: string;
+  /** Where something may be mounted for that path. */
+  readonly places: readonly string[];
+  /** Removes the places when nothing is mounted there any more. */
+  clear(): Promise<void>;
+  /** Whether a volume without a record is detached too when its attacher knows its device. */
+  readonly unrecorded?: boolean;
+}
+
 /**
- * Unmounts everything at the places and aside of them, and lets its attacher detach the volume if it is mounted nowhere else on this node. Throws
- * FAILED_PRECONDITION while it is in use.
+ * Unmounts everything at the places and aside of them, removes them, and detaches what the records tell of, in this order, and the records last:
+ * so the same call completes what was interrupted anywhere. Throws FAILED_PRECONDITION while it is in use; a volume that is to be detached stays
+ * mounted then if this mount namespace has it mounted elsewhere.
  */
-export async function takeAway(
+export async function takeAway(call: CallContext, plane: NodePlane, table: MountTable, taking: Taking): Promise<void> {
+  const { tools, records } = plane;
+  const { path, places } = taking;
+  const found = await records.of(table, path);
+  const mounted = await look(call, plane, table, places);
+  const unrecorded = found.length === 0 && taking.unrecorded ? await identified(plane, path, mounted) : undefined;
+  const subjects = [...found.flatMap(({ record }) => record ?? []), ...(unrecorded ? [unrecorded] : [])];
+  for (const subject of subjects) await refuseMountedElsewhere(plane, table, subject, places, mounted);
+
+  const unmount = async () => {
+    let after = table;
+    for (const place of places.flatMap((one) => [asidePlace(one), one])) {
+      after = await unmountAll(call, tools, after, place);
+    }
+    return after;
+  };
+  // Nobody makes a second mount from one that is just going away.
+  const device = mounted?.device;
+  const after = await (device ? withLock(deviceLock(device), call.signal, unmount) : unmount());
+  await taking.clear();
+  for (const one of found) await releaseRecorded(call, plane, after, one, device);
+  if (unrecorded && device) await releaseUnrecorded(call, plane, after, unrecorded, device);
+}
+
+interface Mounted {
+  readonly mount: Mount;
+  readonly device: string | undefined;
+}
+
+async function look(
   call: CallContext,
   plane: NodePlane,
   table: MountTable,
   places: readonly string[],
-): Promise<void> {
-  const { tools } = plane;
-  const mounts = places.flatMap((place) => [...table.stackAt(place), ...table.stackAt(asidePlace(place))]);
-  const top = mounts[0];
-  const device = top && (await deviceShown(call, plane, table, top));
-  const attached = device === undefined ? [] : await identify(plane, device);
-
-  let after = table;
-  for (const place of places.flatMap((one) => [asidePlace(one), one])) {
-    after = await unmountAll(call, tools, after, place);
-  }
-
-  const stillUsed = after.mounts.some(
-    (left) => left.device === device || mounts.some((mount) => showsSame(left, mount)),
-  );
-  if (stillUsed) return;
-  for (const { attacher, identity } of attached) await attacher.detach?.(call, identity);
+): Promise<Mounted | undefined> {
+  const [mount] = places.flatMap((place) => [...table.stackAt(place), ...table.stackAt(asidePlace(place))]);
+  return mount && { mount, device: await deviceShown(call, plane.tools, table, mount) };
 }
 
-/** Which attachers know the device as theirs, and as what. */
-async function identify(plane: NodePlane, device: string) {
-  const found: { readonly attacher: Attacher; readonly identity: Identity }[] = [];
-  for (const attacher of Object.values(plane.attachers)) {
-    const identity = await attacher.identify?.(device);
-    if (identity) found.push({ attacher, identity });
+/** What a whole device is known as by the one attacher that can have attached it. Two who claim it: nobody knows. */
+async function identified(
+  plane: NodePlane,
+  place: string,
+  mounted: Mounted | undefined,
+): Promise<RecordSubject | undefined> {
+  if (mounted?.device === undefined) return undefined;
+  const found: RecordSubject[] = [];
+  for (const [attacher, { identify }] of Object.entries(plane.attachers)) {
+    const identity = await identify?.(mounted.device);
+    if (identity) found.push({ attacher, identity, place });
   }
-  return found;
+  return found.length === 1 ? found[0] : undefined;
 }
 
-/** The block device that a mount is of, or shows as a device node. */
-async function deviceShown(
-  call: CallContext,
+/**
+ * While it is mounted at places that nobody else has a record of, the volume cannot be detached. It is better not to begin then: an orchestrator
+ * that is told so keeps the volume from other nodes.
+ */
+async function refuseMountedElsewhere(
   plane: NodePlane,
   table: MountTable,
-  mount: Mount,
-): Promise<string | undefined> {
-  if (mayHang(mount)) return undefined;
-  const found = await inspectPath(call, plane.tools, table, mount.mountPoint);
-  return found.is === 'device' ? found.device : await deviceOfMount(mount);
+  subject: RecordSubject,
+  places: readonly string[],
+  mounted: Mounted | undefined,
+): Promise<void> {
+  if (!mounted || !isDetachable(plane, subject)) return;
+  const here = new Set(places.map((place) => locationOf(table, place)));
+  const elsewhere = table.mounts.find(
+    (mount) =>
+      (showsSame(mount, mounted.mount) || mount.device === mounted.device) &&
+      !places.includes(mount.mountPoint) &&
+      !isAsidePlace(mount.mountPoint) &&
+      !here.has(locationOfMount(table, mount)),
+  );
+  if (!elsewhere || (await plane.records.isElsewhere(table, subject))) return;
+  throw new CallError(
+    'FAILED_PRECONDITION',
+    `the volume is still mounted at ${elsewhere.mountPoint}; it stays staged and attached until that is unmounted`,
+  );
 }

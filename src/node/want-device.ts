@@ -11,6 +11,9 @@ import type { Mount, MountTable } from './mount-table.ts';
 import type { NodeTools } from './tools.ts';
 import type { Wanted, WantedOptions } from './wanted.ts';
 
+/** The key of the lock under which mounts of the device `major:minor` come and go. */
+export const deviceLock = (device: string) => `device ${device}`;
+
 /** The file system on a block device. It is made when the device is blank. */
 export function wantDevice(
   tools: NodeTools,
@@ -38,8 +41,10 @@ export function wantDevice(
     on: 'directory',
     key: `device ${device.number}`,
     matches,
-    mount: (call, table, place) =>
-      withLock(`device ${device.number}`, call.signal, async () => {
+    mount: (call, _table, place) =>
+      withLock(deviceLock(device.number), call.signal, async () => {
+        // Another mount of it may have come or gone while this one waited.
+        const table = await tools.readTable();
         const mounted = table.mounts.filter(matches);
         const visible = mounted.filter((mount) => table.at(mount.mountPoint) === mount);
         const other = visible.find((mount) => !isAsidePlace(mount.mountPoint)) ?? visible[0];

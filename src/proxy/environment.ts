@@ -11,6 +11,8 @@ import type { LocalNodeFacts } from './local-node.ts';
 export interface ProxyEnvironment extends LocalNodeFacts {
   /** `--csi-name`. */
   readonly csiName: string;
+  /** Where this process keeps what it has to remember of this node. Undefined: nowhere. */
+  readonly stateDirectory?: string | undefined;
   readonly run: RunCommand;
   readonly log: Logger;
   readonly copies?: CopyMeter | undefined;

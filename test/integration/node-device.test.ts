@@ -397,17 +397,19 @@ test('a hostpath volume on a disk never touches the disk', async (t) => {
   assert.ok((await bytesOf(b, 'disk')) < 40 * MiB);
 });
 
-test('attachers are asked to detach when the last mount of a device is gone, and not before', async (t) => {
+test('a volume is detached when it is unstaged, which is refused while it is published', async (t) => {
   const released: Identity[] = [];
+  const rescanned: string[] = [];
+  const numberOf = (device = '') => host('stat', '-c', '%Hr:%Lr', device).trim();
   const attacher: MakeAttacher = (tools) => ({
     ...hostpath(tools),
+    identityOf: ({ context }) => ({ device: numberOf(context.path) }),
     identify: async (device) => ({ device }),
     detach: async (_call, what) => void released.push(what),
     rescan: async (_call, device) => void rescanned.push(device),
   });
-  const rescanned: string[] = [];
   const b = await deviceBench(t, 64 * MiB, { attachers: { bind: attacher } });
-  const number = host('stat', '-c', '%Hr:%Lr', b.device).trim();
+  const number = numberOf(b.device);
   await b.stage();
   await b.publish('t');
   await b.unpublish('t');
@@ -415,20 +417,19 @@ test('attachers are asked to detach when the last mount of a device is gone, and
   await b.publish('t');
   await b.node.expand(call, { volumeId: 'v1', volumePath: b.path('t'), capacity: {} });
   assert.deepEqual(rescanned, [number]);
-  await b.unstage();
-  assert.equal(released.length, 0, 'it is still published');
+  await assert.rejects(b.unstage(), { code: 'FAILED_PRECONDITION', message: /still mounted at .*\/t;/ });
+  assert.deepEqual([await b.mounts(), released], [['stage', 't'], []]);
   await b.unpublish('t');
-  assert.equal(released.length, 1);
-  assert.deepEqual(released[0], { device: number });
+  await b.unstage();
+  assert.deepEqual(released, [{ device: number }]);
 
   await b.stage(block);
   await b.unstage();
-  assert.equal(released.length, 2);
   assert.deepEqual(released[1], { device: number });
 
   await b.unpublish('t');
   await b.unstage();
-  assert.equal(released.length, 2);
+  assert.equal(released.length, 2, 'nothing was there');
 });
 
 test('the condition tells a removed directory and a file system that became read-only', async (t) => {

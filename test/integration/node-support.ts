@@ -45,6 +45,8 @@ export const blockCapability: VolumeCapability = { type: 'block', mode: 'SINGLE_
 
 export interface Bench {
   readonly root: string;
+  /** Where records of what is staged are kept, unless the options say otherwise. */
+  readonly state: string;
   readonly node: Required<NodeOperations>;
   /** Command lines run since the last {@link Bench.forget}. */
   readonly commands: string[];
@@ -67,9 +69,10 @@ export interface BenchOptions extends Partial<NodePlaneOptions> {
 /** A folder with a hostpath volume in `vol` (unless `context` says otherwise), staged at `stage`, published wherever. */
 export async function bench(t: TestContext, options: BenchOptions = {}): Promise<Bench> {
   const root = await realpath(await mkdtemp(join(tmpdir(), 'node-')));
+  const state = `${root}.state`;
   t.after(async () => {
     await unmountBelow(root);
-    await rm(root, { recursive: true, force: true });
+    for (const folder of [root, state]) await rm(folder, { recursive: true, force: true });
   });
   const path = (name: string) => join(root, name);
   await mkdir(path('vol'));
@@ -81,12 +84,13 @@ export async function bench(t: TestContext, options: BenchOptions = {}): Promise
     commands.push([command.program, ...command.args].join(' '));
     return runner(context, command);
   };
-  const node = createNodePlane({ info: { nodeId: 'n1' }, run, ...options });
+  const node = createNodePlane({ info: { nodeId: 'n1' }, run, stateDirectory: state, ...options });
   const context = options.context ?? { node_attach_driver: 'hostpath', path: path('vol') };
   const common = { volumeId: 'v1', capability: mountCapability, context, publishContext: {} };
   const table = async () => (await readMountTable()).mounts.filter((mount) => mount.mountPoint.startsWith(`${root}/`));
   return {
     root,
+    state,
     node,
     commands,
     forget: () => void commands.splice(0),

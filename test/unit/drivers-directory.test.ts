@@ -5,11 +5,11 @@ import fc from 'fast-check';
 import * as v from 'valibot';
 import { parseConfig } from '../../src/config/load.ts';
 import { isId, layoutOf } from '../../src/drivers/directory/layout.ts';
-import { lifeOf, thisOwner } from '../../src/drivers/directory/owner.ts';
 import { folderOf, formatSnapshotId, repositoryOf, snapshotFolder } from '../../src/drivers/directory/snapshot-id.ts';
 import { formatWorkName, newWork, parseWorkName } from '../../src/drivers/directory/work-name.ts';
 import { driverType, driverTypes } from '../../src/drivers/index.ts';
 import { localHostpath } from '../../src/drivers/local-hostpath/type.ts';
+import { lifeOf, thisOwner } from '../../src/node/owner.ts';
 
 test('snapshot ids are query strings where they fit, and both forms mean the same', () => {
   assert.equal(formatSnapshotId('v1-s1', 128), 'snapshot_driver=filecopy&snapshot_id=v1-s1');

@@ -1,8 +1,8 @@
 /** What processes left in the folders of local connections when they died in the middle of their work. */
 import { join } from 'node:path/posix';
 import { layoutOf } from '../../drivers/directory/layout.ts';
-import { lifeOf } from '../../drivers/directory/owner.ts';
 import { parseWorkName } from '../../drivers/directory/work-name.ts';
+import { lifeOf } from '../../node/owner.ts';
 import { whyOf } from './bounded.ts';
 import type { ConfiguredConnection } from './configured.ts';
 import { about, type Finding } from './finding.ts';

@@ -62,7 +62,7 @@ export function shareDriverType(kind: ShareKind): DriverType<Options> {
 
 function createDriver(kind: ShareKind, options: Options, environment: DriverEnvironment): Driver {
   const settings = options[kind.block] as ShareOptions;
-  const { nodeId, run, log } = environment;
+  const { nodeId, connection, stateDirectory, run, log } = environment;
   const { shareHost: host, controllerBasePath: base, controllerMount } = settings;
   const context = contextMaker(kind, options, settings);
   const title = kind.sourceOf(host, kind.shareOf(settings.shareBasePath));
@@ -84,7 +84,14 @@ function createDriver(kind: ShareKind, options: Options, environment: DriverEnvi
     constrained: false,
     advertised: advertisedFrom(options),
     ...operations,
-    node: createNodePlane({ info: { nodeId }, run, settings: options.node, mountGroup: kind.mountGroup }),
+    node: createNodePlane({
+      info: { nodeId },
+      run,
+      settings: options.node,
+      mountGroup: kind.mountGroup,
+      connection,
+      stateDirectory,
+    }),
     async close() {
       await operations.close();
       await child.close();

@@ -7,10 +7,10 @@
  */
 import { posix } from 'node:path';
 import { untilOver } from '../../core/call.ts';
+import { lifeOf, thisOwner } from '../../node/owner.ts';
 import type { Call, Directory } from './directory.ts';
 import type { Area } from './layout.ts';
 import { isId } from './layout.ts';
-import { lifeOf, thisOwner } from './owner.ts';
 import { readRecord } from './record.ts';
 import { believedMs, isRunning, workAt } from './work.ts';
 import type { WorkName } from './work-name.ts';

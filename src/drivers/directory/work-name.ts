@@ -1,6 +1,6 @@
 /** Names of the folders in which something is made or removed: who does it, which piece of work it is, and what it has taken. */
 import { randomUUID } from 'node:crypto';
-import type { Owner } from './owner.ts';
+import type { Owner } from '../../node/owner.ts';
 
 export interface WorkName {
   readonly owner: Owner;

@@ -5,9 +5,9 @@
  * dead owner has left is finished or removed by the next call (sweep.ts).
  */
 import { posix } from 'node:path';
+import { thisOwner } from '../../node/owner.ts';
 import type { Directory } from './directory.ts';
 import type { Area } from './layout.ts';
-import { thisOwner } from './owner.ts';
 import { formatWorkName, newWork } from './work-name.ts';
 
 export interface Work {

@@ -42,13 +42,19 @@ export const localHostpath: DriverType<Options> = {
 };
 
 function createDriver(options: Options, environment: DriverEnvironment): Driver {
-  const { nodeId, nodeTopology, run } = environment;
+  const { nodeId, nodeTopology, connection, stateDirectory, run } = environment;
   return {
     name,
     constrained: true,
     advertised: advertisedFrom(options),
     ...directoryOperations(directoryOf(options, environment)),
-    node: createNodePlane({ info: { nodeId, topology: nodeTopology }, run, settings: options.node }),
+    node: createNodePlane({
+      info: { nodeId, topology: nodeTopology },
+      run,
+      settings: options.node,
+      connection,
+      stateDirectory,
+    }),
   };
 }
 

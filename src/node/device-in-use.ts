@@ -1,0 +1,130 @@
+/** Whether anybody on this machine uses a block device: asked of the kernel, which alone knows it for all mount namespaces. */
+import { constants } from 'node:fs';
+import { open, readdir, readFile, readlink, realpath, stat } from 'node:fs/promises';
+import { basename, dirname } from 'node:path/posix';
+import { setTimeout } from 'node:timers/promises';
+import type { CallContext } from '../core/call.ts';
+import { reasonOf } from '../core/call.ts';
+import { CallError, errnoOf } from '../core/errors.ts';
+import { within } from '../core/within.ts';
+import { deviceNumber } from './device-number.ts';
+import { deviceHolders } from './devices.ts';
+
+/** Milliseconds that opening a device may take. */
+const patienceMs = 5000;
+
+/** Pauses in milliseconds between looks at a device in use: what was just unmounted is let go within moments. */
+const pauses = [50, 100, 200, 400, 800];
+
+/** Devices are opened so many at a time: one that does not answer holds a thread, and others must go on. */
+const atOnce = 2;
+let opening = 0;
+const waiting: (() => void)[] = [];
+
+/**
+ * Throws FAILED_PRECONDITION while the device `major:minor`, its disk or a partition of it is mounted in any mount namespace, is part of
+ * another device (multipath, LVM, RAID), or is swapped to; UNAVAILABLE when it does not answer. A device that is gone is not in use.
+ */
+export async function refuseInUse(call: CallContext, device: string): Promise<void> {
+  const disk = await diskOf(device);
+  const path = disk && (await nodeOf(disk));
+  if (!path) return;
+  for (const pause of [...pauses, undefined]) {
+    if (!(await isClaimed(path))) return;
+    if (pause === undefined) throw await inUse(path, [disk, device]);
+    await call.waitingFor(`users of ${path} to let go`, () => sleep(pause, call.signal));
+  }
+}
+
+/**
+ * open(2): a block device that is opened with O_EXCL, without O_CREAT, "fails with EBUSY if it is in use by the system (e.g., mounted)". The
+ * kernel looks at that before it asks the device anything, so any other failure is one of the device alone.
+ */
+async function isClaimed(path: string): Promise<boolean> {
+  const answer = await within(
+    patienceMs,
+    fewAtOnce(() => openAlone(path)),
+  );
+  if (answer === 'claimed' || answer === 'free') return answer === 'claimed';
+  const why = answer === undefined ? 'it does not answer' : 'it may not be opened';
+  const code = answer === undefined ? 'UNAVAILABLE' : 'PERMISSION_DENIED';
+  throw new CallError(code, `whether ${path} is in use cannot be told, so it stays attached: ${why}`);
+}
+
+async function openAlone(path: string): Promise<'free' | 'claimed' | 'forbidden'> {
+  try {
+    const handle = await open(path, constants.O_RDONLY | constants.O_EXCL);
+    await handle.close();
+    return 'free';
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === 'EBUSY') return 'claimed';
+    return errno === 'EACCES' || errno === 'EPERM' ? 'forbidden' : 'free';
+  }
+}
+
+async function fewAtOnce<T>(work: () => Promise<T>): Promise<T> {
+  if (opening >= atOnce) await new Promise<void>((resolve) => waiting.push(resolve));
+  else opening++;
+  try {
+    return await work();
+  } finally {
+    const next = waiting.shift();
+    // The place goes to the next one.
+    if (next) next();
+    else opening--;
+  }
+}
+
+/** The whole disk that a partition is of, or the device itself. Undefined: it is gone. */
+async function diskOf(device: string): Promise<string | undefined> {
+  const place = await realpath(`/sys/dev/block/${device}`).catch(() => undefined);
+  if (place === undefined) return undefined;
+  const isPartition = await readFile(`${place}/partition`).then(
+    () => true,
+    () => false,
+  );
+  return isPartition ? (await readFile(`${dirname(place)}/dev`, 'utf8')).trim() : device;
+}
+
+/** The path of a device node. Undefined: the device is gone. Throws FAILED_PRECONDITION when there is no node for it. */
+async function nodeOf(device: string): Promise<string | undefined> {
+  const place = await realpath(`/sys/dev/block/${device}`).catch(() => undefined);
+  if (place === undefined) return undefined;
+  // Devices in folders, such as those of device drivers of old, have an exclamation mark for the slash.
+  const path = `/dev/${basename(place).replaceAll('!', '/')}`;
+  const found = await stat(path).catch(() => undefined);
+  if (found?.isBlockDevice() && deviceNumber(found.rdev) === device) return path;
+  const advice = 'give this process the host’s /dev';
+  throw new CallError('FAILED_PRECONDITION', `whether ${path} (${device}) is in use cannot be told: ${advice}`);
+}
+
+async function inUse(path: string, devices: readonly string[]): Promise<CallError> {
+  const holders = (await Promise.all(devices.map(deviceHolders))).flat().map((name) => `/dev/${name}`);
+  const mounted = holders.length > 0 ? [] : await findMounted(devices);
+  const by = [...new Set([...holders, ...mounted])].slice(0, 5).join(', ') || 'the kernel or another mount namespace';
+  return new CallError('FAILED_PRECONDITION', `${path} is still in use by ${by}; it stays attached until that ends`);
+}
+
+/** Processes in whose mount namespace one of the devices is mounted, one for each namespace. Only for people: it sees what /proc shows. */
+async function findMounted(devices: readonly string[]): Promise<readonly string[]> {
+  const seen = new Set<string>();
+  const found: string[] = [];
+  for (const pid of (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))) {
+    const namespace = await readlink(`/proc/${pid}/ns/mnt`).catch(() => undefined);
+    if (namespace === undefined || seen.has(namespace)) continue;
+    seen.add(namespace);
+    const table = await readFile(`/proc/${pid}/mountinfo`, 'utf8').catch(() => '');
+    const line = table.split('\n').find((one) => devices.includes(one.split(' ', 3)[2] ?? ''));
+    if (line === undefined) continue;
+    const name = (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')).trim();
+    found.push(`the mount at ${line.split(' ', 5)[4]} that process ${pid} (${name}) sees`);
+  }
+  return found;
+}
+
+async function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  await setTimeout(ms, undefined, { signal }).catch(() => {
+    throw reasonOf(signal);
+  });
+}
