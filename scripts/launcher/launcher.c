@@ -16,6 +16,7 @@
 #include "memory.h"
 #include "payload.h"
 #include "system.h"
+#include "text.h"
 #include "trim.h"
 
 enum { AT_NULL = 0, AT_PHDR = 3, AT_PHNUM = 5, AT_PAGESZ = 6, AT_BASE = 7, AT_ENTRY = 9, AT_UID = 11,
@@ -103,12 +104,6 @@ static void hand_over_libraries(long self) {
   }
 }
 
-static int starts_with(const char *text, const char *prefix) {
-  while (*prefix)
-    if (*text++ != *prefix++) return 0;
-  return 1;
-}
-
 static int is_loader_variable(const char *variable) { return starts_with(variable, "LD_"); }
 
 // What the loader would take out of the environment of a program that has more rights than its caller.
@@ -182,7 +177,7 @@ __attribute__((visibility("hidden"), used)) uintptr_t settle(void) {
   for (int i = 0; i < later.library_count; i++) sys_close(later.libraries[i]);
   later.entry_value->value = later.program.entry;
   if (later.secure_value) later.secure_value->value = later.secure;
-  trim_later(&later.program);
+  trim_later(&later.program, later.environment);
   return later.program.entry;
 }
 

@@ -1,6 +1,5 @@
 /** The files that a check is about, and what is wrong with each. */
 import { stat } from 'node:fs/promises';
-import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { type GenericSchema, parse } from 'valibot';
 import { parseConfig } from '../config/load.ts';
@@ -13,6 +12,7 @@ import { checkConnections } from '../proxy/check.ts';
 import { type ProxyConfig, proxySchema } from '../proxy/config.ts';
 import { idleEnvironment } from './driver-from-example.ts';
 import { directEnvironment, type ProcessFacts, proxyEnvironment } from './environment.ts';
+import { hostName } from './host-name.ts';
 import { type DirectMain, loadMainConfig, mainSchemaNamed, schemaNamed } from './main-config.ts';
 import type { Shell } from './shell.ts';
 
@@ -29,9 +29,11 @@ export interface CheckedFile {
 
 /** A folder that a main file among the paths brings along is checked with that file, so that it is seen with what it inherits. */
 export async function checkPaths(paths: readonly string[], env: Shell['env']): Promise<readonly CheckedFile[]> {
+  const nameOfHost = await hostName(env);
   const facts: ProcessFacts = {
     csiName: idleEnvironment.csiName,
-    nodeName: env.CSI_NODE_ID || hostname(),
+    nodeName: env.CSI_NODE_ID || nameOfHost,
+    hostName: nameOfHost,
     env,
     run: idleEnvironment.run,
     log: silentLogger,

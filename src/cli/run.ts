@@ -22,6 +22,7 @@ const commands: Readonly<Record<string, CommandModule>> = {
   probe: { summary: 'Ask a running plugin whether it is ready: the liveness probe', load: () => import('./probe.ts') },
   doctor: { summary: 'Tell what this host can do, and what is missing', load: () => import('./doctor.ts') },
   topology: { summary: 'Show what this node reports, and which rule made it', load: () => import('./topology.ts') },
+  node: { summary: 'Remove what crashes and reboots left of volumes on this node', load: () => import('./node.ts') },
   drivers: { summary: 'List what a connection can be, with capabilities', load: () => import('./drivers.ts') },
   ctl: { summary: 'Create, mount, list … volumes of a running plugin by hand', load: () => import('./ctl/define.ts') },
 };
@@ -41,8 +42,9 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
   try {
     return await dispatch(argv, shell, outcome);
   } catch (error) {
+    const mayEnd = outcome.failed?.();
     const code = report(error, shell);
-    await outcome.afterFailure?.();
+    await mayEnd;
     return code;
   }
 }

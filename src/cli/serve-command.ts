@@ -3,10 +3,12 @@ import { access } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import { logLevels } from '../core/logger.ts';
 import { currentAccount } from './account.ts';
+import { delayFailure } from './failure-delay.ts';
 import { hostName } from './host-name.ts';
 import type { Outcome } from './outcome.ts';
 import { collect } from './pairs.ts';
 import { serveSettings } from './serve-settings.ts';
+import { settingReader } from './setting-reader.ts';
 import type { Shell } from './shell.ts';
 import { systemConfigPath } from './state-directory.ts';
 
@@ -70,8 +72,11 @@ export function define(command: Command, shell: Shell, outcome: Outcome): void {
     .option('--log-file <path>', 'log into this file too')
     .option('--log-file-size <size>', 'of that file, and of the full one before it, <path>.1 (default: 10Mi)')
     .option('--stop-timeout <seconds>', 'for calls in flight to finish when stopped (default: 30)')
+    .option('--failure-delay <seconds>', 'a server that fails ends no sooner than this after its start (default: 0)')
     .addHelpText('after', help)
     .action(async () => {
+      const failureDelay = settingReader(command.opts(), shell.env).integer('failure-delay', 0, 3600) ?? 0;
+      outcome.failed = () => delayFailure(failureDelay);
       const settings = serveSettings(command.opts(), shell.env, {
         ...currentAccount(),
         hostName: await hostName(shell.env),

@@ -1,5 +1,4 @@
 /** `switchboard topology`: what this node would tell an orchestrator of itself, and why. */
-import { hostname } from 'node:os';
 import type { Command } from 'commander';
 import { formatProblem } from '../config/problem.ts';
 import { detachedContext } from '../core/call.ts';
@@ -12,6 +11,7 @@ import type { RuleOutcome } from '../proxy/node-topology.ts';
 import { idleEnvironment } from './driver-from-example.ts';
 import { directEnvironment, type ProcessFacts, proxyEnvironment } from './environment.ts';
 import { exitCodes } from './exit-codes.ts';
+import { hostName } from './host-name.ts';
 import { loadMainConfig } from './main-config.ts';
 import type { Outcome } from './outcome.ts';
 import { details, table } from './output/table.ts';
@@ -20,7 +20,7 @@ import type { Shell } from './shell.ts';
 import { systemConfigPath } from './state-directory.ts';
 
 const help = `
-CSI_NODE_ID is the node's name; without it the host name is. Nothing is started and no storage is asked.
+CSI_NODE_ID is the node's name; without it the host name is, which within a container SWITCHBOARD_HOST_NAME_FILE tells. Nothing is started and no storage is asked.
 
 Examples:
   switchboard topology --config /etc/switchboard/switchboard.yaml
@@ -57,9 +57,11 @@ export function define(topology: Command, shell: Shell, outcome: Outcome): void 
 async function describeNode(path: string, shell: Shell): Promise<ShownNode> {
   const main = await loadMainConfig(path, shell.env);
   for (const warning of main.loaded.warnings) shell.err(`${formatProblem(warning)}\n`);
+  const nameOfHost = await hostName(shell.env);
   const facts: ProcessFacts = {
     csiName: idleEnvironment.csiName,
-    nodeName: shell.env.CSI_NODE_ID || hostname(),
+    nodeName: shell.env.CSI_NODE_ID || nameOfHost,
+    hostName: nameOfHost,
     env: shell.env,
     run: idleEnvironment.run,
     log: silentLogger,

@@ -216,6 +216,16 @@ describe('starting', () => {
     assert.doesNotMatch(err, /\n {4}at /);
   });
 
+  test('with a failure delay: it tells at once, and ends when it is told to', async (t) => {
+    const path = await folder(t);
+    const args = ['--config', join(path, 'none.yaml'), '--endpoint', join(path, 'x.sock')];
+    const server = serve(t, args, { SWITCHBOARD_FAILURE_DELAY: '600' });
+    const [chunk] = await once(server.child.stderr, 'data');
+    assert.match(String(chunk), /none\.yaml: error: cannot read the configuration/);
+    server.child.kill('SIGTERM');
+    assert.deepEqual(await server.ended, { code: 1, signal: null, err: String(chunk) });
+  });
+
   test('a place where no socket can be: one line, exit code 1', async (t) => {
     const path = await folder(t);
     await writeFile(join(path, 'file'), '');

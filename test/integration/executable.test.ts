@@ -169,7 +169,6 @@ test('64 threads work at once', { skip }, async (t) => {
     parentPort.postMessage('done');`;
   const code = `const { isMainThread, Worker } = require('node:worker_threads');
 if (isMainThread) {
-  ${exitOnlyWith9}
   const workerData = new Int32Array(new SharedArrayBuffer(4));
   let done = 0;
   for (let i = 0; i < 64; i++) {
@@ -178,13 +177,15 @@ if (isMainThread) {
     worker.on('message', () => ++done === 64 && process.exit(9));
   }
 }`;
-  const { NODE_OPTIONS } = await codeInside(t, code);
-  const { code: ended, stderr } = await runToEnd(executable, ['--version'], { NODE_OPTIONS });
+  const { folder, ...env } = await codeInside(t, code);
+  // A server, for it does not end by itself.
+  const { code: ended, stderr } = await runToEnd(executable, [], { ...env, SWITCHBOARD_STATE_DIR: folder });
   assert.equal(ended, 9, stderr);
 });
 
 test('memory that only starting needed is given back, and the program works on', { skip }, async (t) => {
-  // Signals and garbage collections while it happens, and work of all kinds after it.
+  // Signals and garbage collections while it happens, and work of all kinds after it. On a busy machine it happens before this code is run, so the
+  // measure is how much there is: a start touches 40 MiB, and what the program needs after it is less than a tenth.
   const { folder, ...env } = await codeInside(
     t,
     `const fs = require('node:fs'), { execFileSync } = require('node:child_process');
@@ -198,14 +199,14 @@ const mapped = () => {
 };
 let signals = 0;
 process.on('SIGUSR2', () => signals++);
-const first = mapped();
 const deadline = Date.now() + 20_000;
 const look = () => {
   process.kill(process.pid, 'SIGUSR2');
-  if (mapped() > first / 2 && Date.now() < deadline) return setTimeout(look, 20);
+  const kib = mapped();
+  if (kib > 10_240 && Date.now() < deadline) return setTimeout(look, 20);
   const child = execFileSync('/bin/echo', ['child']).toString().trim();
   const hash = require('node:crypto').createHash('sha256').update('x').digest('hex').length;
-  console.log(JSON.stringify({ halved: mapped() <= first / 2, signals: signals > 0, child, hash, date: new Intl.DateTimeFormat('de').format(0) }));
+  console.log(JSON.stringify({ kib, signals: signals > 0, child, hash, date: new Intl.DateTimeFormat('de').format(0) }));
   process.exit();
 };
 look();`,
@@ -216,12 +217,23 @@ look();`,
     SWITCHBOARD_STATE_DIR: folder,
   });
   assert.equal(code, 0, stderr);
-  const line = stdout.split('\n').find((one) => one.startsWith('{"halved"'));
-  assert.deepEqual(JSON.parse(line ?? '{}'), {
-    halved: true,
+  const line = stdout.split('\n').find((one) => one.startsWith('{"kib"'));
+  const { kib, ...worked } = JSON.parse(line ?? '{}');
+  assert.ok(kib <= 10_240, `${kib} KiB are mapped`);
+  assert.deepEqual(worked, {
     signals: true,
     child: 'child',
     hash: 64,
     date: '1.1.1970',
   });
+});
+
+test('with code in large pages it works on, too', { skip }, async (t) => {
+  // Long enough for the launcher to give memory back, which it must not do here.
+  const { NODE_OPTIONS } = await codeInside(
+    t,
+    `const end = Date.now() + 1500; while (Date.now() < end); process.exit(7);`,
+  );
+  const { code, signal } = await runToEnd(executable, [], { NODE_OPTIONS: `--use-largepages=silent ${NODE_OPTIONS}` });
+  assert.deepEqual([code, signal], [7, null]);
 });

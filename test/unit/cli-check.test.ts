@@ -136,6 +136,13 @@ proxy:
     assert.equal(node.rules.length, 2);
   });
 
+  test('the host name is that of the host, within a container too', async (t) => {
+    const path = await folder(t, { 'main.yaml': zones, name: 'web-r3\n' });
+    const env = { SWITCHBOARD_HOST_NAME_FILE: join(path, 'name') };
+    const { out } = await switchboard(['topology', '--config', join(path, 'main.yaml'), '--json'], env);
+    assert.deepEqual(JSON.parse(out).topology, { 'org.democratic-csi.topology/rack': 'r3' });
+  });
+
   test('a direct driver', async (t) => {
     const path = await folder(t, { 'main.yaml': good });
     const env = { BASE: '/srv/v', CSI_NODE_ID: 'n1' };
