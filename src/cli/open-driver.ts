@@ -21,7 +21,7 @@ async function openDirect({ type, loaded }: DirectMain, facts: ProcessFacts): Pr
   const driver = joining(type.create(loaded.value as never, directEnvironment(facts)), operations);
   return {
     ...driver,
-    operations: () => operations.active(),
+    operations: () => [...operations.active(), ...(driver.background?.() ?? [])],
     async close() {
       await operations.stop();
       await driver.close();

@@ -11,6 +11,7 @@
 import type { CallContext } from './call.ts';
 import type { AdvertisedCapabilities, NodeCapability } from './capability-names.ts';
 import type { Catalog } from './catalog.ts';
+import type { ActiveOperation } from './operations.ts';
 import type {
   Capacity,
   CapacityRange,
@@ -50,7 +51,11 @@ export interface Driver {
   probe?(call: CallContext): Promise<void>;
   /** Called when serving has begun: looks at what calls will need and logs what is wrong with it. Never rejects. */
   begin?(): Promise<void>;
-  /** Ends timers, children and connections. Calls in flight were finished or aborted before. */
+  /** Work that goes on although the call that began it was answered. */
+  background?(): readonly ActiveOperation[];
+  /** Resolves when there is no such work. A driver that is not wanted any more is closed only then. */
+  idle?(): Promise<void>;
+  /** Ends timers, children, connections and what goes on in the background, so that it can be gone on with later. Calls in flight were finished or aborted before. */
   close(): Promise<void>;
 }
 

@@ -186,7 +186,7 @@ export function createSlot(options: SlotOptions): Slot {
         driver: present?.connection.driver.name,
         loadedAt: present?.loadedAt,
         retiring: [...open].filter((one) => one !== present?.shared).length,
-        operations: operations.active(),
+        operations: [...operations.active(), ...[...open].flatMap((one) => one.driver.background?.() ?? [])],
       };
     },
     forgettable: () => waiting === 0 && open.size === 0 && !seen && !problem && operations.active().length === 0,

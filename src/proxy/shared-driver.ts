@@ -43,9 +43,18 @@ export function shareDriver(driver: Driver, options: SharedDriverOptions): Share
       open = false;
       users--;
       if (users > 0 || closing) return;
+      if (goesOn()) return;
       if (retired) void close();
       else options.onIdle();
     };
+  }
+
+  /** Work in the background is a use, too, from the moment that nobody else uses the driver. */
+  function goesOn(): boolean {
+    if (!driver.idle || (driver.background?.() ?? []).length === 0) return false;
+    const end = begin();
+    driver.idle().then(end, end);
+    return true;
   }
 
   function close(): Promise<void> {

@@ -2,20 +2,20 @@ import assert from 'node:assert/strict';
 import { readdir, readFile, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { gunzipSync } from 'node:zlib';
 import { createRunner } from '../../src/backends/exec/runner.ts';
 import { CallError } from '../../src/core/errors.ts';
-import { failure, makeBench, mountImage, sh, snapshotSpec, volumeSpec } from './local-hostpath-support.ts';
+import {
+  failure,
+  makeBench,
+  mountImage,
+  sh,
+  noProjectQuotas as skip,
+  snapshotSpec,
+  volumeSpec,
+} from './local-hostpath-support.ts';
 
 const mib = 2 ** 20;
 
-/** Why the tests cannot run: kernels can be built without project quotas. */
-const skip = await readFile('/proc/config.gz').then(
-  (config) =>
-    /^# CONFIG_(?:XFS_QUOTA|QFMT_V2) is not set/m.test(gunzipSync(config).toString()) &&
-    'no project quotas in this kernel (not in CI)',
-  () => false,
-);
 const block = { quota: 'project' };
 
 const fileSystems = {

@@ -1,10 +1,11 @@
 /** A local-hostpath driver on a folder of its own, and file systems on loop devices to put one on. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
+import { gunzipSync } from 'node:zlib';
 import * as v from 'valibot';
 import type { Command, RunCommand } from '../../src/backends/exec/run.ts';
 import { createRunner } from '../../src/backends/exec/runner.ts';
@@ -52,6 +53,13 @@ export async function mountImage(
   return point;
 }
 
+/** Why the tests cannot run: kernels can be built without project quotas. */
+export const noProjectQuotas = await readFile('/proc/config.gz').then(
+  (config) =>
+    /^# CONFIG_(?:XFS_QUOTA|QFMT_V2) is not set/m.test(gunzipSync(config).toString()) &&
+    'no project quotas in this kernel (not in CI)',
+  () => false,
+);
 export interface Bench {
   readonly driver: Driver;
   readonly base: string;

@@ -67,7 +67,7 @@ test('requests that cannot be served leave nothing', async (t) => {
     [{ source: { type: 'snapshot', id: 'v9-s9' } }, 'NOT_FOUND'],
     [{ source: { type: 'volume', id: 'v9' } }, 'NOT_FOUND'],
     [{ source: { type: 'volume', id: '../v' } }, 'NOT_FOUND'],
-    [{ source: { type: 'snapshot', id: 'snapshot_driver=restic&snapshot_id=1' } }, 'UNIMPLEMENTED'],
+    [{ source: { type: 'snapshot', id: 'snapshot_driver=restic&snapshot_id=1' } }, 'FAILED_PRECONDITION'],
   ] as const;
   for (const [more, code] of cases) await assert.rejects(volumes.create(call, volumeSpec('v1', more)), failure(code));
   await assert.rejects(volumes.create(call, volumeSpec('a\nb')), failure('INVALID_ARGUMENT'));

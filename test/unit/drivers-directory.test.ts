@@ -5,7 +5,15 @@ import fc from 'fast-check';
 import * as v from 'valibot';
 import { parseConfig } from '../../src/config/load.ts';
 import { isId, layoutOf } from '../../src/drivers/directory/layout.ts';
-import { folderOf, formatSnapshotId, repositoryOf, snapshotFolder } from '../../src/drivers/directory/snapshot-id.ts';
+import {
+  folderOf,
+  formatRepositoryId,
+  formatSnapshotId,
+  isRepositoryId,
+  parseSnapshotId,
+  snapshotFolder,
+  snapshotKey,
+} from '../../src/drivers/directory/snapshot-id.ts';
 import { formatWorkName, newWork, parseWorkName } from '../../src/drivers/directory/work-name.ts';
 import { driverType, driverTypes } from '../../src/drivers/index.ts';
 import { localHostpath } from '../../src/drivers/local-hostpath/type.ts';
@@ -39,10 +47,33 @@ test('every snapshot folder can be found again by the id it is given out under',
   );
 });
 
+test('ids of snapshots in repositories fit, and a key is never taken for the id that a repository gave', () => {
+  const id = 'e2dae0dd54a77385e8fc04170f08e9390214798da1105da3c7134b9b0f0aafba';
+  assert.equal(formatRepositoryId('restic', id, 128), `snapshot_driver=restic&snapshot_id=${id}`);
+  assert.equal(formatRepositoryId('restic', id, 62), `snapshot_driver=restic&snapshot_id=${id.slice(0, 27)}`);
+  fc.assert(
+    fc.property(
+      fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/),
+      fc.stringMatching(/^[A-Za-z0-9_:.+-]{1,128}$/),
+      fc.integer({ min: 62, max: 128 }),
+      fc.constantFrom('restic', 'kopia'),
+      (volume, name, max, engine) => {
+        const key = snapshotKey(engine, volume, name, max);
+        const given = formatRepositoryId(engine, key, max);
+        assert.ok(given.length <= max, given);
+        assert.ok(isId('s', key) && !isRepositoryId(key));
+        assert.deepEqual(parseSnapshotId(given), { engine, inner: key });
+      },
+    ),
+    { numRuns: 300 },
+  );
+  assert.notEqual(snapshotKey('restic', 'v', 'a:b', 128), snapshotKey('restic', 'v', 'a+b', 128));
+});
+
 test('ids of snapshots that are elsewhere, or nowhere', () => {
-  assert.equal(repositoryOf('snapshot_driver=restic&snapshot_id=abc'), 'restic');
+  assert.deepEqual(parseSnapshotId('snapshot_driver=restic&snapshot_id=abc'), { engine: 'restic', inner: 'abc' });
   assert.equal(folderOf('snapshot_driver=restic&snapshot_id=abc'), undefined);
-  assert.equal(repositoryOf('v1-s1'), undefined);
+  assert.equal(parseSnapshotId('snapshot_driver=tar&snapshot_id=abc'), undefined);
   for (const id of [
     '',
     '..',

@@ -2,10 +2,11 @@
 import { CommandFailed } from '../../backends/exec/command-failed.ts';
 import type { CommandOutput } from '../../backends/exec/run.ts';
 import { CallError, oneLine } from '../../core/errors.ts';
+import type { CopyProgress } from './copy-progress.ts';
 import type { Call, Directory } from './directory.ts';
-
-/** Copies take as long as there is data; this only ends one that a dead disk holds for ever. */
-const copyLimitMs = 24 * 3_600_000;
+import { flush } from './flush.ts';
+import { noLimitMs } from './no-limit.ts';
+import { whileMeasured } from './while-measured.ts';
 
 /**
  * Copies the contents and attributes of the folder `from` into the folder `to`, sharing the blocks where the file system can, and waits until
@@ -13,12 +14,20 @@ const copyLimitMs = 24 * 3_600_000;
  *
  * A volume may be in use meanwhile: files that disappear before their turn are left out, as in any copy of a moving thing.
  */
-export async function copyTree(directory: Directory, call: Call, from: string, to: string): Promise<void> {
+export async function copyTree(
+  directory: Directory,
+  call: Call,
+  from: string,
+  to: string,
+  progress: CopyProgress,
+): Promise<void> {
   const { run, hostView, files } = directory;
   const target = await hostView.pathOf(call, to);
   const source = await hostView.pathOf(call, from);
   const args = ['-a', '--preserve=xattr', '--reflink=auto', '--sparse=auto', '-T', '--', `${source}/.`, target];
-  const copied = await run(call, { program: 'cp', args, timeoutMs: copyLimitMs, accept: [0, 1] });
+  const copied = await whileMeasured(directory, call, to, progress, () =>
+    run(call, { program: 'cp', args, timeoutMs: noLimitMs, accept: [0, 1] }),
+  );
   if (copied.code !== 0) {
     if ((await files.kindOf(from)) !== 'directory') {
       throw new CallError('NOT_FOUND', `${from} was removed while it was copied`);
@@ -27,7 +36,7 @@ export async function copyTree(directory: Directory, call: Call, from: string, t
     if (gone === undefined) throw copyFailure(copied);
     call.log.warn('files disappeared while their volume was copied', { files: gone, from });
   }
-  await run(call, { program: 'sync', args: ['-f', target], timeoutMs: copyLimitMs });
+  await flush(directory, call, to);
 }
 
 /** How many files were gone before they could be copied, when that is all that cp(1) complains of. */

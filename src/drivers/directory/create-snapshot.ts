@@ -1,115 +1,117 @@
-/** CreateSnapshot. The order of its steps is in entry.ts. */
+/**
+ * CreateSnapshot. The copy is a job (snapshot-jobs.ts); a call waits for it for a moment, and then answers that the snapshot is not ready yet.
+ * The same call again, GetSnapshot and ListSnapshots tell when it is (CSI spec, "The ready_to_use Parameter").
+ */
 import type { CallContext } from '../../core/call.ts';
-import { throwIfOver } from '../../core/call.ts';
+import { untilOver } from '../../core/call.ts';
 import { CallError } from '../../core/errors.ts';
 import type { Snapshot, SnapshotSpec } from '../../core/volume.ts';
+import { within } from '../../core/within.ts';
 import { sameParameters } from '../common/parameters.ts';
-import { copyTree } from './copy-tree.ts';
+import type { Copies } from './copies.ts';
 import type { Directory } from './directory.ts';
-import type { Present } from './entry.ts';
-import { appear, forget, look, settle } from './entry.ts';
-import { isId } from './layout.ts';
-import { snapshotDrivers } from './options.ts';
-import type { SnapshotRecord, VolumeRecord } from './record.ts';
-import { snapshotOf } from './snapshot-answer.ts';
-import { requireSnapshotName, snapshotFolder } from './snapshot-id.ts';
-import { originOf, otherOfName } from './snapshot-search.ts';
-import { usedBytes } from './used-bytes.ts';
-import { withWork } from './work.ts';
+import { pendingSnapshot } from './pending-snapshot.ts';
+import type { SnapshotEngine } from './snapshot-engines/engine.ts';
+import { nameTaken, otherParameters } from './snapshot-engines/name-taken.ts';
+import { requireVolume } from './snapshot-engines/require-volume.ts';
+import { requireSnapshotName } from './snapshot-id.ts';
+import type { SnapshotJob } from './snapshot-jobs.ts';
+import { jobOf, startJob, takeFailure } from './snapshot-jobs.ts';
+import type { SnapshotPromise } from './snapshot-promise.ts';
+import { isElsewhere, readPromise, removePromise } from './snapshot-promise.ts';
 
-/** Takes a snapshot, or answers with the one that an equal request took before. */
-export async function createSnapshot(directory: Directory, call: CallContext, spec: SnapshotSpec): Promise<Snapshot> {
-  requireSnapshotName(spec.name);
-  requireFileCopy(directory, spec);
-  const volumeId = spec.sourceVolumeId;
-  if (!isId('v', volumeId)) throw noVolume(volumeId);
-  const folder = snapshotFolder(volumeId, spec.name, directory.maxIdBytes);
-
-  const entry = await settle(directory, 's', folder);
-  if (entry.state === 'present') return await existing(directory, spec, folder, entry);
-  const other = await otherOfName(directory, spec.name, folder);
-  if (other) throw taken(spec, other.volumeId);
-  const volume = await look(directory, 'v', volumeId);
-  if (volume.state !== 'present' || volume.kind !== 'directory') throw noVolume(volumeId);
-  if (entry.state === 'lost') await forget(directory, 's', folder);
-  const record = await take(directory, call, spec, folder, volume.record);
-  if (record) return await snapshotOf(directory, folder, record);
-  // Another process has taken one of this id meanwhile.
-  const winner = await settle(directory, 's', folder);
-  if (winner.state !== 'present')
-    throw new CallError('ABORTED', `snapshot ${folder} is changed by another process; try again`);
-  return await existing(directory, spec, folder, winner);
+export interface CreateParts {
+  readonly directory: Directory;
+  readonly copies: Copies;
+  readonly engine: SnapshotEngine;
 }
 
-/** Undefined: somebody else was faster. */
-async function take(
-  directory: Directory,
+/** Takes a snapshot, or answers with the one that an equal request took or began before. */
+export async function createSnapshot(parts: CreateParts, call: CallContext, spec: SnapshotSpec): Promise<Snapshot> {
+  requireSnapshotName(spec.name);
+  const { directory, engine } = parts;
+  const key = engine.keyOf(spec.sourceVolumeId, spec.name);
+  const job = jobOf(directory, key);
+  if (job) {
+    requireSame(spec, { ...job.task.spec, engine: job.engine.name }, engine);
+    return await answerOf(directory, call, job);
+  }
+  const failure = takeFailure(directory, key);
+  if (failure) throw failure;
+  const promise = await readPromise(directory, key);
+  if (promise) requireSame(spec, promise, engine);
+  const known = await knownSnapshot(parts, call, spec, key, promise);
+  if (known) return known;
+  const volume = await requireVolume(directory, spec.sourceVolumeId);
+  const createdAt = promise && promise.inner === undefined ? new Date(promise.createdAt) : new Date();
+  const sizeBytes = volume?.sizeBytes ?? 0;
+  // Another call may have begun one while this one looked.
+  const begun = jobOf(directory, key) ?? startJob({ ...parts, task: { spec, key, createdAt, sizeBytes } });
+  return await answerOf(directory, call, begun);
+}
+
+/** What is there already, or being made by another process. */
+async function knownSnapshot(
+  { directory, engine }: CreateParts,
   call: CallContext,
   spec: SnapshotSpec,
-  folder: string,
-  volume: VolumeRecord | undefined,
-): Promise<SnapshotRecord | undefined> {
-  const { files, layout } = directory;
-  const volumeId = spec.sourceVolumeId;
-  return await withWork(directory, async (work) => {
-    const createdAt = new Date().toISOString();
-    const path = work.data('s', folder);
-    await files.makeFolder(path);
-    await call.waitingFor(`copy of volume ${volumeId}`, () =>
-      copyTree(directory, call, layout.data('v', volumeId), path),
-    );
-    const sizeBytes = volume?.sizeBytes ?? (await usedBytes(directory, call, path));
-    throwIfOver(call.signal);
-    const { name, parameters } = spec;
-    const record: SnapshotRecord = {
-      format: 1,
-      work: work.id,
-      name,
-      createdAt,
-      parameters: { ...parameters },
-      sizeBytes,
-      sourceVolumeId: volumeId,
-    };
-    return (await appear(directory, work, 's', folder, record)) ? record : undefined;
-  });
+  key: string,
+  promise: SnapshotPromise | undefined,
+): Promise<Snapshot | undefined> {
+  if (promise?.inner !== undefined) {
+    const kept = await engine.get(call, promise.inner);
+    return kept && { ...kept, id: engine.idOf(key), createdAt: new Date(promise.createdAt) };
+  }
+  if (promise && (await isElsewhere(directory, key, promise))) {
+    if (promise.promised) return pendingSnapshot(engine, key, promise);
+    throw new CallError('ABORTED', `snapshot ${spec.name} is being taken by another process; try again`);
+  }
+  // What a broken copy left must not be taken for a whole one.
+  if (promise && engine.leavesHalf) return undefined;
+  const found = await engine.find(call, spec, key);
+  if (found && promise) await removePromise(directory, key);
+  return found;
 }
 
-async function existing(
-  directory: Directory,
+async function answerOf(directory: Directory, call: CallContext, job: SnapshotJob): Promise<Snapshot> {
+  const patienceMs = directory.options.snapshots.answer_within * 1000;
+  const { sourceVolumeId } = job.task.spec;
+  try {
+    const what = `the copy of volume ${sourceVolumeId}`;
+    const soon = await call.waitingFor(what, () => untilOver(call.signal, within(patienceMs, job.ended)));
+    if (soon === undefined && (await job.promise())) return pendingOf(job);
+  } catch (error) {
+    // Nobody was told of it, and nobody waits for it any more.
+    if (!job.isPromised())
+      await job.cancel(error instanceof CallError ? error : new CallError('CANCELLED', 'cancelled'));
+    throw error;
+  }
+  const ended = await job.ended;
+  if (!(ended instanceof CallError)) return ended;
+  takeFailure(directory, job.task.key);
+  throw ended;
+}
+
+function pendingOf({ engine, task }: SnapshotJob): Snapshot {
+  const { key, spec, createdAt, sizeBytes } = task;
+  return {
+    id: engine.idOf(key),
+    sourceVolumeId: spec.sourceVolumeId,
+    sizeBytes,
+    createdAt,
+    readyToUse: false,
+  };
+}
+
+function requireSame(
   spec: SnapshotSpec,
-  folder: string,
-  entry: Present<'s'>,
-): Promise<Snapshot> {
-  const { record } = entry;
-  const origin = await originOf(directory, folder, record);
-  const same = origin.volumeId === spec.sourceVolumeId && origin.name === spec.name;
-  if (!same && !origin.guessed) throw taken(spec, origin.volumeId, origin.name);
-  if (record?.parameters && !sameParameters(record.parameters, spec.parameters)) {
-    throw new CallError('ALREADY_EXISTS', `snapshot ${spec.name} exists already, with other parameters`);
+  other: Pick<SnapshotPromise, 'name' | 'sourceVolumeId' | 'engine'> & Pick<SnapshotSpec, 'parameters'>,
+  engine: SnapshotEngine,
+): void {
+  if (other.sourceVolumeId !== spec.sourceVolumeId || other.name !== spec.name) {
+    throw nameTaken(spec, other.sourceVolumeId, other.name);
   }
-  return { ...(await snapshotOf(directory, folder, record)), sourceVolumeId: spec.sourceVolumeId };
-}
-
-function requireFileCopy({ options }: Directory, spec: SnapshotSpec): void {
-  const driver = spec.parameters.driver || options.snapshots?.default_driver || 'filecopy';
-  if (driver === 'filecopy') return;
-  if (snapshotDrivers.some((known) => known === driver)) {
-    throw new CallError('UNIMPLEMENTED', `snapshots by ${driver} are not available in this version: use filecopy`);
+  if (other.engine !== engine.name || !sameParameters(other.parameters, spec.parameters)) {
+    throw otherParameters(spec.name);
   }
-  throw new CallError(
-    'INVALID_ARGUMENT',
-    `${JSON.stringify(driver)} is not a snapshot driver: ${snapshotDrivers.join(', ')} are`,
-  );
-}
-
-function taken(spec: SnapshotSpec, volumeId: string, name = spec.name): CallError {
-  const what = name === spec.name ? 'a snapshot of this name' : `its folder, by snapshot ${name},`;
-  return new CallError(
-    'ALREADY_EXISTS',
-    `snapshot ${spec.name} of ${spec.sourceVolumeId}: ${what} exists of volume ${volumeId}`,
-  );
-}
-
-function noVolume(id: string): CallError {
-  return new CallError('NOT_FOUND', `there is no volume ${JSON.stringify(id)} to take a snapshot of`);
 }

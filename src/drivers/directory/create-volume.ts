@@ -9,13 +9,14 @@ import { chooseSize, fitsRange, requireRange } from '../common/capacity.ts';
 import { sameParameters } from '../common/parameters.ts';
 import { requireHere } from '../common/reach.ts';
 import { volumeId } from '../common/volume-id.ts';
-import { copyTree } from './copy-tree.ts';
+import type { Copies } from './copies.ts';
 import type { Directory } from './directory.ts';
 import type { Present } from './entry.ts';
 import { appear, forget, rewrite, settle } from './entry.ts';
 import { grow } from './expand-volume.ts';
 import { applyPermissions } from './permissions.ts';
 import type { VolumeRecord } from './record.ts';
+import type { Snapshots } from './snapshots.ts';
 import type { Source } from './source.ts';
 import { openSource, sourceId } from './source.ts';
 import { usedBytes } from './used-bytes.ts';
@@ -24,8 +25,15 @@ import type { Work } from './work.ts';
 import { makeLayout, withWork } from './work.ts';
 import { newWork } from './work-name.ts';
 
+export interface VolumeParts {
+  readonly directory: Directory;
+  readonly copies: Copies;
+  readonly snapshots: Pick<Snapshots, 'open'>;
+}
+
 /** Makes a volume, or answers with the one that an equal request made before. */
-export async function createVolume(directory: Directory, call: CallContext, spec: VolumeSpec): Promise<Volume> {
+export async function createVolume(parts: VolumeParts, call: CallContext, spec: VolumeSpec): Promise<Volume> {
+  const { directory, snapshots } = parts;
   const id = volumeId(spec, directory.naming);
   requireCapabilities(spec.capabilities, directory.rules);
   if (Object.keys(spec.mutableParameters).length > 0) {
@@ -37,9 +45,9 @@ export async function createVolume(directory: Directory, call: CallContext, spec
   const entry = await settle(directory, 'v', id);
   if (entry.state === 'present') return await existing(directory, call, spec, id, entry);
   if (entry.state === 'lost') await forget(directory, 'v', id);
-  const source = spec.source && (await openSource(directory, spec.source));
+  const source = spec.source && (await openSource(directory, snapshots, call, spec.source));
   const sizeBytes = chooseSize(spec.capacity, source?.sizeBytes);
-  const record = await make(directory, call, spec, id, sizeBytes, source);
+  const record = await make(parts, call, spec, id, sizeBytes, source);
   if (record) return { ...volumeOf(directory, id, record), source: spec.source };
   // Another process has made one of this id meanwhile.
   const other = await settle(directory, 'v', id);
@@ -50,7 +58,7 @@ export async function createVolume(directory: Directory, call: CallContext, spec
 
 /** Undefined: somebody else was faster. */
 async function make(
-  directory: Directory,
+  { directory, copies }: VolumeParts,
   call: CallContext,
   spec: VolumeSpec,
   id: string,
@@ -67,8 +75,10 @@ async function make(
         const path = work.data('v', id);
         await directory.files.makeFolder(path);
         if (project !== undefined) await directory.quotas.apply(call, project, id, path, sizeBytes);
-        if (source)
-          await call.waitingFor(`copy of ${source.title}`, () => copyTree(directory, call, source.path, path));
+        if (source) {
+          const title = { what: `copy of ${source.title}`, engine: source.engine };
+          await copies.run(call, title, (progress) => source.fill(call, work, path, progress));
+        }
         if (source && project !== undefined) await requireRoom(directory, call, path, sizeBytes);
         await applyPermissions(directory, call, path, source ? undefined : 0o755);
         throwIfOver(call.signal);

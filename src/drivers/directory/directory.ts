@@ -9,6 +9,7 @@ import type { Files } from './files.ts';
 import type { HostView } from './host-view.ts';
 import type { Layout } from './layout.ts';
 import type { DirectoryOptions } from './options.ts';
+import type { Party } from './party.ts';
 import type { ProjectQuotas } from './project-quota.ts';
 
 export interface Directory {
@@ -22,6 +23,7 @@ export interface Directory {
   readonly options: DirectoryOptions;
   readonly naming: NamingOptions;
   readonly rules: CapabilityRules;
+  readonly party: Party;
   /** Bytes that snapshot ids may have. */
   readonly maxIdBytes: number;
   /** What nodes need to reach a volume. */

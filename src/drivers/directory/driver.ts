@@ -2,9 +2,10 @@
 import type { CallContext } from '../../core/call.ts';
 import type { CapacityQuery, Driver, ExpandRequest } from '../../core/driver.ts';
 import { directoryCapacity } from './capacity.ts';
+import { createCopies } from './copies.ts';
 import type { Directory } from './directory.ts';
 import { expandVolume } from './expand-volume.ts';
-import { directorySnapshots } from './snapshots.ts';
+import { createSnapshots } from './snapshots.ts';
 import { createSweeper } from './sweep.ts';
 import { directoryVolumes } from './volumes.ts';
 
@@ -12,8 +13,10 @@ import { directoryVolumes } from './volumes.ts';
 export function directoryOperations(
   directory: Directory,
   ready?: (call: CallContext) => Promise<void>,
-): Required<Pick<Driver, 'volumes' | 'snapshots' | 'expansion' | 'capacity' | 'close'>> {
+): Required<Pick<Driver, 'volumes' | 'snapshots' | 'expansion' | 'capacity' | 'background' | 'idle' | 'close'>> {
   const sweeper = createSweeper(directory);
+  const copies = createCopies(directory.party, directory.options.snapshots.parallel_copies);
+  const snapshots = createSnapshots(directory, sweeper, copies);
   const whenReady = <G extends object>(group: G): G => (ready ? afterReady(group, ready) : group);
   const { expand, capacity } = whenReady({
     async expand(call: CallContext, request: ExpandRequest) {
@@ -23,11 +26,15 @@ export function directoryOperations(
     capacity: (_call: CallContext, query: CapacityQuery) => directoryCapacity(directory, query),
   });
   return {
-    volumes: whenReady(directoryVolumes(directory, sweeper)),
-    snapshots: whenReady(directorySnapshots(directory, sweeper)),
+    volumes: whenReady(directoryVolumes(directory, sweeper, copies, snapshots)),
+    snapshots: whenReady(snapshots.operations),
     expansion: { mode: 'ONLINE', expand },
     capacity,
-    close: () => sweeper.close(),
+    background: snapshots.active,
+    idle: snapshots.idle,
+    async close() {
+      await Promise.all([sweeper.close(), snapshots.close()]);
+    },
   };
 }
 

@@ -5,6 +5,7 @@
  *     <base>/s/<volume id>-<name>            a snapshot, likewise
  *     <base>/.switchboard/{v,s}/<id>.json    what is remembered about it (record.ts)
  *     <base>/.switchboard/p/<number>         a project quota number in use (project-quota.ts)
+ *     <base>/.switchboard/c/<key>.json       a snapshot that is still copied (snapshot-promise.ts)
  *     <base>/.switchboard/tmp/<work>/        what is being made or removed (work.ts)
  */
 import { posix } from 'node:path';
@@ -17,6 +18,8 @@ export interface Layout {
   readonly base: string;
   readonly tmp: string;
   readonly projects: string;
+  /** Made when it is first needed. */
+  readonly promises: string;
   /** All folders, parents first; {@link tmp} is the last one, so that once it is there the others are. */
   readonly folders: readonly string[];
   dataFolder(area: Area): string;
@@ -36,6 +39,7 @@ export function layoutOf(base: string): Layout {
     base,
     tmp,
     projects,
+    promises: posix.join(own, 'c'),
     folders: [dataFolder('v'), dataFolder('s'), own, recordFolder('v'), recordFolder('s'), projects, tmp],
     dataFolder,
     recordFolder,

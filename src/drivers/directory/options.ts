@@ -1,6 +1,5 @@
 /** The keys that the configuration blocks of all directory drivers have (`local-hostpath`, `nfs`, `smb`, `lustre`). */
 import * as v from 'valibot';
-import { ignored } from '../../config/ignored.ts';
 import { octalMode } from '../../config/octal-mode.ts';
 import { secret } from '../../config/secret.ts';
 
@@ -32,12 +31,20 @@ const account = v.pipe(
 
 const texts = v.array(v.string());
 
-const environment = v.optional(v.record(v.string(), secret(v.union([v.string(), v.number(), v.boolean()]))));
+/** Variables of a program's environment: where its repository is, and the secrets to get there. */
+const environment = v.optional(
+  v.record(v.string(), secret(v.pipe(v.union([v.string(), v.number(), v.boolean()]), v.transform(String)))),
+);
 
 const restic = v.object({
   global_flags: v.optional(texts),
   tags: v.optional(texts),
-  prune: v.optional(v.union([v.boolean(), v.string(), v.number()])),
+  prune: v.optional(
+    v.pipe(
+      v.union([v.boolean(), v.string(), v.number()]),
+      v.transform((value) => /^(true|yes|1)$/i.test(String(value))),
+    ),
+  ),
   env: environment,
 });
 
@@ -48,12 +55,14 @@ const kopia = v.object({
   env: environment,
 });
 
-const notYet = 'this version takes snapshots by filecopy only';
-
 const snapshots = v.object({
   default_driver: v.optional(v.picklist(snapshotDrivers)),
-  restic: v.optional(ignored(restic, notYet)),
-  kopia: v.optional(ignored(kopia, notYet)),
+  /** How many whole volumes are copied at once, for snapshots, clones and restores; the others wait. */
+  parallel_copies: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 4),
+  /** Seconds that a snapshot may take before the answer is that it is not ready yet. */
+  answer_within: v.optional(v.pipe(v.number(), v.minValue(0), v.maxValue(3600)), 5),
+  restic: v.optional(restic),
+  kopia: v.optional(kopia),
 });
 
 /** Spread these into the entries of a directory driver's block. */
@@ -63,7 +72,7 @@ export const directoryEntries = {
   dirPermissionsMode: v.optional(octalMode()),
   dirPermissionsUser: v.optional(account),
   dirPermissionsGroup: v.optional(account),
-  snapshots: v.optional(snapshots),
+  snapshots: v.optional(snapshots, {}),
 } as const;
 
 const schema = v.object(directoryEntries);

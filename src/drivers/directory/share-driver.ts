@@ -16,6 +16,7 @@ import { localFiles } from './files.ts';
 import { createFilesInChild } from './files-in-child.ts';
 import { createHostView } from './host-view.ts';
 import { layoutOf } from './layout.ts';
+import { partyOf } from './party.ts';
 import { createProjectQuotas } from './project-quota.ts';
 import { createShareGuard } from './share-guard.ts';
 import { createShareMount } from './share-mount.ts';
@@ -142,6 +143,7 @@ function directoryOf(kind: ShareKind, options: Options, environment: DriverEnvir
       hash: volume?.idHash?.strategy,
     },
     rules: fileSystemRules(kind.fsTypes, options.csi?.access_modes),
+    party: partyOf(environment, { instanceId: options.instance_id, perNode: false }),
     maxIdBytes,
     contextOf: (volumeId) => context(posix.join('v', volumeId)),
     mountPointsOf: async (path) => {

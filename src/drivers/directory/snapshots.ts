@@ -1,104 +1,106 @@
-import type { CallContext } from '../../core/call.ts';
-import type { SnapshotFilter, SnapshotOperations } from '../../core/driver.ts';
+/** The snapshot operations of a directory driver, whatever its snapshots are kept by. */
+import type { SnapshotOperations } from '../../core/driver.ts';
 import { CallError } from '../../core/errors.ts';
-import type { Page, PageRequest, Snapshot } from '../../core/volume.ts';
-import { inBatches } from '../common/in-batches.ts';
-import { pageOfIds } from '../common/paging.ts';
-import { looksShortened } from '../common/shorten-id.ts';
+import type { ActiveOperation } from '../../core/operations.ts';
+import type { Copies } from './copies.ts';
 import { createSnapshot } from './create-snapshot.ts';
-import type { Directory } from './directory.ts';
-import { disappear, look, settle } from './entry.ts';
-import { snapshotOf } from './snapshot-answer.ts';
-import { folderOf } from './snapshot-id.ts';
-import { snapshotFolders } from './snapshot-search.ts';
-import { requireNoRepository } from './source.ts';
+import { deleteSnapshot } from './delete-snapshot.ts';
+import type { Call, Directory } from './directory.ts';
+import { listSnapshots } from './list-snapshots.ts';
+import { resumeSnapshots } from './resume-snapshots.ts';
+import { createEngines, engineFor } from './snapshot-engines/engines.ts';
+import { parseSnapshotId } from './snapshot-id.ts';
+import { jobsOf } from './snapshot-jobs.ts';
+import { locateSnapshot, snapshotAt } from './snapshot-place.ts';
+import { listPromises } from './snapshot-promise.ts';
+import type { Source } from './source.ts';
 import type { Sweeper } from './sweep.ts';
 
-/** The snapshot operations of a directory driver: whole copies beside the volumes. */
-export function directorySnapshots(directory: Directory, sweeper: Sweeper): SnapshotOperations {
+export interface Snapshots {
+  readonly operations: Required<SnapshotOperations>;
+  /** What a volume can be filled from. Undefined: no such snapshot. FAILED_PRECONDITION: it is not ready. */
+  open(call: Call, snapshotId: string): Promise<Source | undefined>;
+  /** Throws FAILED_PRECONDITION while a snapshot of this volume is promised that is not whole. */
+  requireNonePromised(volumeId: string): Promise<void>;
+  /** Goes on with what a process promised that is no more. Never rejects. */
+  resume(): Promise<void>;
+  /** The copies that go on without a call. */
+  active(): readonly ActiveOperation[];
+  /** Resolves when {@link active} is empty. */
+  idle(): Promise<void>;
+  /** Stops the copies, so that this process or another can go on with them later. */
+  close(): Promise<void>;
+}
+
+export function createSnapshots(directory: Directory, sweeper: Sweeper, copies: Copies): Snapshots {
+  const { log } = directory;
+  const engines = createEngines(directory);
+  let closed = false;
+
+  async function resume(): Promise<void> {
+    if (closed) return;
+    try {
+      await resumeSnapshots(directory, engines, copies);
+    } catch (error) {
+      log.warn('promised snapshots could not be looked for', { error });
+    }
+  }
+
   return {
-    async create(call, spec) {
-      await sweeper.sweep(call);
-      return await createSnapshot(directory, call, spec);
+    operations: {
+      async create(call, spec) {
+        await sweeper.sweep(call);
+        await resume();
+        const engine = engineFor(directory, engines, spec);
+        return await createSnapshot({ directory, copies, engine }, call, spec);
+      },
+      async delete(call, id) {
+        if (!parseSnapshotId(id)) return;
+        await sweeper.sweep(call);
+        await deleteSnapshot(directory, engines, call, id);
+      },
+      async get(call, id) {
+        const place = await locateSnapshot(directory, engines, call, id);
+        const snapshot = place && (await snapshotAt(call, place));
+        if (!snapshot) throw new CallError('NOT_FOUND', `there is no snapshot ${JSON.stringify(id)}`);
+        // Whoever asks may be waiting for a copy that nobody does any more.
+        if (!snapshot.readyToUse) await resume();
+        return snapshot;
+      },
+      async list(call, filter, request) {
+        const page = await listSnapshots(directory, engines, call, filter, request);
+        if (page.entries.some(({ readyToUse }) => !readyToUse)) await resume();
+        return page;
+      },
     },
-    async delete(call, id) {
-      requireNoRepository(id);
-      const folder = folderOf(id);
-      if (folder === undefined) return;
-      await sweeper.sweep(call);
-      await deleteSnapshot(directory, call, folder);
+    async open(call, id) {
+      const place = await locateSnapshot(directory, engines, call, id);
+      const source = place?.inner === undefined ? undefined : await place.engine.source(call, place.inner);
+      if (source || !place?.promise?.promised) return source;
+      throw new CallError('FAILED_PRECONDITION', `snapshot ${id} is not ready to use: it is still being copied`);
     },
-    async get(_call, id) {
-      const folder = folderOf(id);
-      const snapshot = folder === undefined ? undefined : await snapshotIn(directory, folder);
-      if (!snapshot) throw new CallError('NOT_FOUND', `there is no snapshot ${JSON.stringify(id)}`);
-      return snapshot;
+    async requireNonePromised(volumeId) {
+      for (const [key, { sourceVolumeId, promised, inner, engine, name }] of await listPromises(directory)) {
+        if (sourceVolumeId !== volumeId || !promised || inner !== undefined) continue;
+        const id = engines[engine].idOf(key);
+        throw new CallError(
+          'FAILED_PRECONDITION',
+          `volume ${volumeId} is in use: snapshot ${name} is still being copied from it; wait for that, or delete the snapshot ${id} first`,
+        );
+      }
     },
-    list: (_call, filter, page) => listSnapshots(directory, filter, page),
+    resume,
+    active: () => jobsOf(directory).map((job) => job.active()),
+    async idle() {
+      for (let jobs = jobsOf(directory); jobs.length > 0; jobs = jobsOf(directory)) {
+        await Promise.all(jobs.map((job) => job.ended));
+      }
+    },
+    async close() {
+      closed = true;
+      const why = new CallError('UNAVAILABLE', 'the plugin is stopping; the same call again will complete this');
+      await Promise.all(jobsOf(directory).map((job) => job.cancel(why)));
+      await Promise.all(Object.values(engines).map((engine) => engine.close()));
+    },
   };
-}
-
-async function deleteSnapshot(directory: Directory, call: CallContext, folder: string): Promise<void> {
-  const entry = await settle(directory, 's', folder);
-  if (entry.state === 'absent') return;
-  const mountPoints = (await directory.mountPointsOf?.(directory.layout.data('s', folder))) ?? [];
-  if (mountPoints.length > 0) {
-    throw new CallError(
-      'FAILED_PRECONDITION',
-      `snapshot ${folder} is in use: it is mounted at ${mountPoints.join(' and at ')}`,
-    );
-  }
-  await call.waitingFor(`removal of snapshot ${folder}`, () => disappear(directory, call, 's', folder));
-}
-
-async function listSnapshots(
-  directory: Directory,
-  filter: SnapshotFilter,
-  request: PageRequest,
-): Promise<Page<Snapshot>> {
-  const found = await candidates(directory, filter);
-  const wanted = filter.sourceVolumeId === undefined ? found : await ofVolume(directory, found, filter.sourceVolumeId);
-  const page = pageOfIds(wanted, request);
-  const snapshots = await inBatches(page.ids, (folder) => soundSnapshotIn(directory, folder));
-  const entries = snapshots.filter((snapshot) => snapshot !== undefined);
-  return page.nextToken === undefined ? { entries } : { entries, nextToken: page.nextToken };
-}
-
-/** Folders that can fit the filter, by their names alone. */
-async function candidates(directory: Directory, filter: SnapshotFilter): Promise<readonly string[]> {
-  const { snapshotId, sourceVolumeId } = filter;
-  if (snapshotId !== undefined) {
-    const folder = folderOf(snapshotId);
-    return folder !== undefined && (await snapshotIn(directory, folder)) ? [folder] : [];
-  }
-  const folders = await snapshotFolders(directory);
-  if (sourceVolumeId === undefined) return folders;
-  return folders.filter((folder) => folder.startsWith(`${sourceVolumeId}-`) || looksShortened(folder));
-}
-
-async function ofVolume(
-  directory: Directory,
-  folders: readonly string[],
-  volumeId: string,
-): Promise<readonly string[]> {
-  const snapshots = await inBatches(folders, (folder) => soundSnapshotIn(directory, folder));
-  return folders.filter((_, index) => snapshots[index]?.sourceVolumeId === volumeId);
-}
-
-/** One record that cannot be read must not hide all snapshots. */
-async function soundSnapshotIn(directory: Directory, folder: string): Promise<Snapshot | undefined> {
-  try {
-    return await snapshotIn(directory, folder);
-  } catch (error) {
-    if (!(error instanceof CallError && error.code === 'DATA_LOSS')) throw error;
-    directory.log.warn('a snapshot is left out of the list', { error });
-    return undefined;
-  }
-}
-
-async function snapshotIn(directory: Directory, folder: string): Promise<Snapshot | undefined> {
-  const entry = await look(directory, 's', folder);
-  return entry.state === 'present' && entry.kind === 'directory'
-    ? await snapshotOf(directory, folder, entry.record)
-    : undefined;
 }

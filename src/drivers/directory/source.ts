@@ -1,54 +1,55 @@
 /** What a new volume is filled from. */
 import { CallError } from '../../core/errors.ts';
 import type { ContentSource } from '../../core/volume.ts';
-import type { Directory } from './directory.ts';
+import type { CopyProgress } from './copy-progress.ts';
+import { copyTree } from './copy-tree.ts';
+import type { Call, Directory } from './directory.ts';
 import { look } from './entry.ts';
-import type { Area } from './layout.ts';
 import { isId } from './layout.ts';
-import { folderOf, repositoryOf } from './snapshot-id.ts';
+import type { SnapshotDriver } from './options.ts';
+import { formatRepositoryId, parseSnapshotId } from './snapshot-id.ts';
+import type { Snapshots } from './snapshots.ts';
+import type { Work } from './work.ts';
 
 export interface Source {
-  readonly area: Area;
-  readonly id: string;
-  readonly path: string;
   /** Bytes a volume made from it needs at least; zero: not known. */
   readonly sizeBytes: number;
   /** For people. */
   readonly title: string;
+  readonly engine: SnapshotDriver;
+  /** Fills the empty folder `target`, which is in the work folder, and waits until all is on the disk. */
+  fill(call: Call, work: Work, target: string, progress: CopyProgress): Promise<void>;
 }
 
-/** Finds the source. Throws NOT_FOUND when it is not there, UNIMPLEMENTED when it is in a repository. */
-export async function openSource(directory: Directory, wanted: ContentSource): Promise<Source> {
-  const area = wanted.type === 'volume' ? 'v' : 's';
-  const id = sourceId(wanted);
-  if (id !== undefined) {
-    const entry = await look(directory, area, id);
-    if (entry.state === 'present' && entry.kind === 'directory') {
-      return {
-        area,
-        id,
-        path: directory.layout.data(area, id),
-        sizeBytes: entry.record?.sizeBytes ?? 0,
-        title: `${wanted.type} ${id}`,
-      };
-    }
-  }
+/** Finds the source. Throws NOT_FOUND when it is not there, FAILED_PRECONDITION for a snapshot that is not ready. */
+export async function openSource(
+  directory: Directory,
+  snapshots: Pick<Snapshots, 'open'>,
+  call: Call,
+  wanted: ContentSource,
+): Promise<Source> {
+  const source =
+    wanted.type === 'volume' ? await volumeAsSource(directory, wanted.id) : await snapshots.open(call, wanted.id);
+  if (source) return source;
   throw new CallError('NOT_FOUND', `there is no ${wanted.type} ${JSON.stringify(wanted.id)} to fill the volume from`);
 }
 
-/** The id of a source without the forms it can be written in; undefined when nothing can have it. */
-export function sourceId(source: ContentSource): string | undefined {
-  if (source.type === 'volume') return isId('v', source.id) ? source.id : undefined;
-  requireNoRepository(source.id);
-  return folderOf(source.id);
+async function volumeAsSource(directory: Directory, id: string): Promise<Source | undefined> {
+  const entry = isId('v', id) ? await look(directory, 'v', id) : undefined;
+  if (entry?.state !== 'present' || entry.kind !== 'directory') return undefined;
+  const path = directory.layout.data('v', id);
+  return {
+    sizeBytes: entry.record?.sizeBytes ?? 0,
+    title: `volume ${id}`,
+    engine: 'filecopy',
+    fill: (call, _work, target, progress) => copyTree(directory, call, path, target, progress),
+  };
 }
 
-/** Throws UNIMPLEMENTED for the id of a snapshot in a restic or kopia repository. */
-export function requireNoRepository(snapshotId: string): void {
-  const repository = repositoryOf(snapshotId);
-  if (!repository) return;
-  throw new CallError(
-    'UNIMPLEMENTED',
-    `snapshot ${snapshotId} is in a ${repository} repository, which this version cannot reach: only filecopy snapshots work`,
-  );
+/** The id of a source, the same for all forms it can be written in: that of a folder alone. Undefined when nothing can have it. */
+export function sourceId(source: ContentSource): string | undefined {
+  if (source.type === 'volume') return isId('v', source.id) ? source.id : undefined;
+  const parsed = parseSnapshotId(source.id);
+  if (!parsed || parsed.engine === 'filecopy') return parsed?.inner;
+  return formatRepositoryId(parsed.engine, parsed.inner, Number.POSITIVE_INFINITY);
 }

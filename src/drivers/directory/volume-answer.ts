@@ -11,9 +11,14 @@ export function volumeOf(directory: Directory, id: string, record: VolumeRecord 
     id,
     capacityBytes: record?.sizeBytes ?? 0,
     context: directory.contextOf(id),
-    source: source?.type === 'snapshot' ? { ...source, id: formatSnapshotId(source.id, directory.maxIdBytes) } : source,
+    source: source?.type === 'snapshot' ? { ...source, id: snapshotIdOf(source.id, directory.maxIdBytes) } : source,
     topology: directory.node && Object.keys(directory.node).length > 0 ? [directory.node] : undefined,
   };
+}
+
+/** Folders are remembered by their name alone, snapshots in repositories by their whole id. */
+function snapshotIdOf(remembered: string, maxBytes: number): string {
+  return remembered.includes('snapshot_driver=') ? remembered : formatSnapshotId(remembered, maxBytes);
 }
 
 /** A volume with its condition; undefined when there is none, or not yet. */

@@ -7,26 +7,34 @@ import { inBatches } from '../common/in-batches.ts';
 import { pageOfIds } from '../common/paging.ts';
 import { sameParameters } from '../common/parameters.ts';
 import { volumeId } from '../common/volume-id.ts';
+import type { Copies } from './copies.ts';
 import { createVolume } from './create-volume.ts';
 import type { Directory } from './directory.ts';
 import { disappear, look, settle } from './entry.ts';
 import { idsOfRecords, isId } from './layout.ts';
+import type { Snapshots } from './snapshots.ts';
 import type { Sweeper } from './sweep.ts';
 import { statusOf, volumeOf } from './volume-answer.ts';
 
 /** The volume operations of a directory driver. */
-export function directoryVolumes(directory: Directory, sweeper: Sweeper): VolumeOperations {
+export function directoryVolumes(
+  directory: Directory,
+  sweeper: Sweeper,
+  copies: Copies,
+  snapshots: Snapshots,
+): VolumeOperations {
   return {
     sources: new Set(['snapshot', 'volume']),
     reportsCondition: true,
     idFor: (spec) => volumeId(spec, directory.naming),
     async create(call, spec) {
       await sweeper.sweep(call);
-      return await createVolume(directory, call, spec);
+      return await createVolume({ directory, copies, snapshots }, call, spec);
     },
     async delete(call, id) {
       if (directory.retain || !isId('v', id)) return;
       await sweeper.sweep(call);
+      await snapshots.requireNonePromised(id);
       await deleteVolume(directory, call, id);
     },
     validate: (_call, query) => validateVolume(directory, query),

@@ -23,7 +23,7 @@ export interface Work {
 }
 
 /** How often the owner of a long work shows that he lives to those who cannot see his process, and how long they believe it. In milliseconds. */
-const heartbeatMs = 30_000;
+export const heartbeatMs = 30_000;
 export const believedMs = 20 * heartbeatMs;
 
 /** How long a failed call may take to remove what it had made. What is left then is removed by the next call. */

@@ -12,6 +12,7 @@ import { createHostView } from '../directory/host-view.ts';
 import { mountPointsOf } from '../directory/in-use.ts';
 import { layoutOf } from '../directory/layout.ts';
 import { directoryEntries } from '../directory/options.ts';
+import { partyOf } from '../directory/party.ts';
 import { createProjectQuotas } from '../directory/project-quota.ts';
 import type { DriverEnvironment, DriverType } from '../type.ts';
 
@@ -79,6 +80,7 @@ function directoryOf(options: Options, environment: DriverEnvironment): Director
       hash: volume?.idHash?.strategy,
     },
     rules: fileSystemRules(['none'], options.csi?.access_modes),
+    party: partyOf(environment, { instanceId: options.instance_id, perNode: true }),
     maxIdBytes,
     contextOf: (volumeId) => ({
       node_attach_driver: 'hostpath',
