@@ -1,15 +1,12 @@
-import { join } from 'node:path/posix';
 import { setTimeout } from 'node:timers/promises';
 import { type CallContext, reasonOf } from '../core/call.ts';
 import { CallError } from '../core/errors.ts';
 import type { Attacher, Attachment, AttachRequest } from './attachers/attacher.ts';
-import { blockFile } from './block-file.ts';
 import { deviceShown } from './device-shown.ts';
 import { withLock } from './keyed-lock.ts';
-import type { Mount } from './mount-table.ts';
 import type { NodePlane } from './node-plane.ts';
-import { resolvePlace } from './paths.ts';
 import { isCleanupUnderWay } from './records/cleanup-turn.ts';
+import { mountOf } from './records/leftovers.ts';
 import { attachmentKey, recordName } from './records/record-name.ts';
 import type { FoundRecord, NewRecord } from './records/records.ts';
 import { attachmentLock, isDetachable, releaseRecorded } from './release.ts';
@@ -53,7 +50,8 @@ export async function forgetAttachment(
   request: PlacedRequest,
 ): Promise<void> {
   const record = recordOf(plane, name, attacher, request);
-  if (isDetachable(plane, record) || call.signal.aborted || (await mountedAt(call, plane, request))) return;
+  if (isDetachable(plane, record) || call.signal.aborted || (await mountOf(call, plane.tools, request.table, record)))
+    return;
   await plane.records.remove(recordName(record)).catch(() => {});
 }
 
@@ -93,7 +91,7 @@ async function clearPlace(
   const found = await plane.records.of(table, place);
   const earlier = found.filter((one) => one.name !== recordName(wanted));
   if (earlier.length === 0) return;
-  const mounted = await mountedAt(call, plane, request);
+  const mounted = await mountOf(call, plane.tools, table, wanted);
   if (!mounted) {
     for (const one of earlier) await releaseRecorded(call, plane, table, one);
     return;
@@ -104,15 +102,6 @@ async function clearPlace(
   const identity = device && (await attacher.identify(device));
   if (identity && attachmentKey({ ...wanted, identity }) === attachmentKey(wanted)) return;
   throw new CallError('FAILED_PRECONDITION', `${place} is occupied by ${describe(earlier)}; unstage that first`);
-}
-
-async function mountedAt(
-  call: CallContext,
-  { tools }: NodePlane,
-  { table, place }: PlacedRequest,
-): Promise<Mount | undefined> {
-  const resolved = await resolvePlace(call, tools, table, place);
-  return resolved === undefined ? undefined : (table.at(resolved) ?? table.at(join(resolved, blockFile)));
 }
 
 function describe([first]: readonly FoundRecord[]): string {

@@ -57,7 +57,7 @@ export function createNodePlane(options: NodePlaneOptions): Required<NodeOperati
 }
 
 /** The parts that the operations work with. */
-function makePlane(options: Omit<NodePlaneOptions, 'info'>): NodePlane {
+export function makePlane(options: Omit<NodePlaneOptions, 'info'>): NodePlane {
   const { stateDirectory, connection, mountGroup = false } = options;
   const tools = {
     run: options.run,

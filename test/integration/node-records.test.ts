@@ -2,84 +2,21 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { type CallContext, detachedContext } from '../../src/core/call.ts';
 import type { NodeOperations, StageRequest } from '../../src/core/driver.ts';
 import { createLogger } from '../../src/core/logger.ts';
 import type { MakeAttacher } from '../../src/node/attachers/attacher.ts';
-import { hostpath } from '../../src/node/attachers/hostpath.ts';
 import { takeCleanupTurn } from '../../src/node/records/cleanup-turn.ts';
 import type { StagedRecord } from '../../src/node/records/record.ts';
 import { loopAttacher } from './loop-attacher.ts';
-import {
-  type Bench,
-  type BenchOptions,
-  bench,
-  blockCapability,
-  call,
-  enterMountNamespace,
-  host,
-  mountCapability,
-} from './node-support.ts';
+import { assertGone, attachers, type LoopBench, loopBench, volumeFile } from './node-records-support.ts';
+import { bench, blockCapability, call, enterMountNamespace, host, mountCapability } from './node-support.ts';
 
 enterMountNamespace(import.meta.url);
-
-const MiB = 2 ** 20;
-const attachers: Readonly<Record<string, MakeAttacher>> = { loop: loopAttacher, hostpath, bind: hostpath };
-
-interface LoopBench extends Bench {
-  readonly file: string;
-  /** The loop devices that the volume is. */
-  devices(): readonly string[];
-  records(): Promise<readonly StagedRecord[]>;
-  /** The one file in the folder of records. */
-  recordFile(): Promise<string>;
-}
-
-/** A volume that is a file, attached as a loop device. */
-async function loopBench(t: TestContext, options: BenchOptions = {}): Promise<LoopBench> {
-  const { file, devices } = await volumeFile(t);
-  const b = await bench(t, { attachers, context: { node_attach_driver: 'loop', file }, ...options });
-  const folder = join(b.state, 'staged');
-  const names = () => readdir(folder).catch(() => []);
-  return {
-    ...b,
-    file,
-    devices,
-    records: async () => {
-      const read = async (name: string) => JSON.parse(await readFile(join(folder, name), 'utf8')) as StagedRecord;
-      return await Promise.all((await names()).map(read));
-    },
-    recordFile: async () => {
-      const [name = '', ...more] = await names();
-      assert.equal(more.length, 0);
-      return join(folder, name);
-    },
-  };
-}
-
-async function volumeFile(t: TestContext) {
-  const folder = await realpath(await mkdtemp(join(tmpdir(), 'node-records-')));
-  const file = join(folder, 'volume');
-  await writeFile(file, '');
-  await truncate(file, 16 * MiB);
-  const devices = () => host('losetup', '-j', file, '-n', '-O', 'NAME').split('\n').filter(Boolean);
-  t.after(async () => {
-    for (const device of devices()) host('losetup', '-d', device);
-    await rm(folder, { recursive: true });
-  });
-  return { file, devices };
-}
-
-async function assertGone(b: LoopBench): Promise<void> {
-  assert.deepEqual(await b.mounts(), []);
-  assert.deepEqual(b.devices(), [], 'nothing is attached');
-  assert.deepEqual(await readdir(join(b.state, 'staged')).catch(() => []), [], 'nothing is remembered');
-  assert.deepEqual(await readdir(b.root), ['vol']);
-}
 
 function listening(): { readonly call: CallContext; readonly lines: string[] } {
   const lines: string[] = [];

@@ -1,5 +1,4 @@
 /** The checks' tools, on the real machine. */
-import { access } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { createRunner } from '../../backends/exec/runner.ts';
 import type { HostOptions } from '../../config/host.ts';
@@ -7,18 +6,14 @@ import { detachedContext } from '../../core/call.ts';
 import { silentLogger } from '../../core/logger.ts';
 import { parseEndpoint } from '../../frontends/listener/endpoints.ts';
 import { readMountTable } from '../../node/mount-table.ts';
-import { currentAccount } from '../account.ts';
-import { defaultEndpoint } from '../client-target.ts';
 import type { ProcessFacts } from '../environment.ts';
-import { hostName } from '../host-name.ts';
 import { hostSettings } from '../host-options.ts';
 import { hostTools } from '../host-tools.ts';
 import { loadMainConfig } from '../main-config.ts';
-import { type ServeSettings, serveSettings } from '../serve-settings.ts';
+import type { ServeSettings } from '../serve-settings.ts';
 import type { Flags } from '../setting-reader.ts';
+import { settingsAsServed } from '../settings-as-served.ts';
 import type { Shell } from '../shell.ts';
-import { systemConfigPath } from '../state-directory.ts';
-import { CommandError } from '../usage-error.ts';
 import { askPlugin } from './ask-plugin.ts';
 import { bounded, whyOf } from './bounded.ts';
 import { carefulFiles } from './careful-files.ts';
@@ -41,7 +36,7 @@ export interface Opened {
 /** `flags`: those of `serve` that matter here. Throws what `serve` throws for settings that cannot work. */
 export async function openInspection(flags: Flags, shell: Shell): Promise<Opened> {
   const { env, now } = shell;
-  const settings = await settingsOf(flags, shell);
+  const settings = await settingsAsServed(flags, shell);
   const { csiName, nodeName, hostName: name, modes } = settings;
   const call = detachedContext(silentLogger, AbortSignal.timeout(limits.all));
   const mounts = await readMountTable();
@@ -62,27 +57,6 @@ export async function openInspection(flags: Flags, shell: Shell): Promise<Opened
     locate: tools.locateProgram,
   };
   return { inspection, facts };
-}
-
-/** As `serve` would have it. Where it would not know where to listen, the usual sockets are looked at. */
-async function settingsOf(flags: Flags, shell: Shell): Promise<ServeSettings> {
-  const account = currentAccount();
-  const machine = {
-    ...account,
-    hostName: await hostName(shell.env),
-    pid: process.pid,
-    outIsTerminal: shell.outIsTerminal,
-    hasSystemConfig: await access(systemConfigPath).then(
-      () => true,
-      () => false,
-    ),
-  };
-  try {
-    return serveSettings(flags, shell.env, machine);
-  } catch (error) {
-    if (!(error instanceof CommandError)) throw error;
-    return serveSettings({ ...flags, endpoint: [await defaultEndpoint(shell.env, account)] }, shell.env, machine);
-  }
 }
 
 /** A main file, or the folder of a server that was given none. */

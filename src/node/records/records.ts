@@ -4,7 +4,7 @@
  * A record is written before anything is attached and removed when everything is detached, so that a crash between any two steps leaves a record
  * of whatever is there. It need not survive a crash of the machine, after which nothing is attached: nothing is synced to the disk.
  */
-import { mkdir, readdir, readFile, rename, stat, unlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path/posix';
 import { asCallError, CallError, errnoOf } from '../../core/errors.ts';
 import type { Logger } from '../../core/logger.ts';
@@ -36,8 +36,6 @@ export interface StagedRecords {
   all(table: MountTable): Promise<readonly FoundRecord[]>;
   /** Removed already: success. */
   remove(name: string): Promise<void>;
-  /** Milliseconds since the epoch when the file was last written; undefined when it is gone. */
-  writtenAt(name: string): Promise<number | undefined>;
 }
 
 export type NewRecord = Pick<StagedRecord, 'volumeId' | 'attacher' | 'identity' | 'place' | 'connection'>;
@@ -54,10 +52,13 @@ export interface RecordsOptions {
 /** Folders that could not be written when it was last tried, for the process: several planes share one folder. */
 const unwritable = new Set<string>();
 
+/** Where the records of a process with this state directory are. */
+export const recordsFolder = (stateDirectory: string) => join(stateDirectory, 'staged');
+
 /** No input or output happens before the first call. */
 export function openRecords({ stateDirectory, bootId = readBootId, now = Date.now }: RecordsOptions): StagedRecords {
   if (stateDirectory === undefined) return noRecords(bootId);
-  const folder = join(stateDirectory, 'staged');
+  const folder = recordsFolder(stateDirectory);
   const isOutOfReach = (table: MountTable) => mayHang(table.covering(folder));
 
   async function namesIn(table: MountTable): Promise<readonly string[]> {
@@ -107,7 +108,6 @@ export function openRecords({ stateDirectory, bootId = readBootId, now = Date.no
     isElsewhere: async (table, subject) => (await namesIn(table)).some((name) => isOfSameElsewhere(name, subject)),
     all: async (table) => readAll((await namesIn(table)).filter(isRecordName)),
     remove: async (name) => void (await unlessMissing(() => unlink(join(folder, name)))),
-    writtenAt: async (name) => (await unlessMissing(() => stat(join(folder, name))))?.mtimeMs,
   };
 }
 
@@ -120,7 +120,6 @@ function noRecords(bootId: () => Promise<string>): StagedRecords {
     isElsewhere: async () => false,
     all: async () => [],
     remove: async () => {},
-    writtenAt: async () => undefined,
   };
 }
 
@@ -128,16 +127,17 @@ function noRecords(bootId: () => Promise<string>): StagedRecords {
 async function readOne(folder: string, name: string): Promise<FoundRecord | undefined> {
   try {
     const text = await unlessMissing(() => readFile(join(folder, name), 'utf8'));
-    return text === undefined ? undefined : { name, ...checked(name, parseRecord(text)) };
+    return text === undefined ? undefined : foundRecord(name, text);
   } catch (error) {
     return { name, unreadable: asCallError(error).message };
   }
 }
 
-/** A file that was copied or renamed by hand tells of another place than the one it is looked up for. */
-function checked(name: string, read: ReadRecord): ReadRecord {
-  if (!read.record || recordName(read.record) === name) return read;
-  return { unreadable: 'its name is not that of what it tells of' };
+/** What the file of this name holds. One that was copied or renamed by hand tells of another place than the one it is looked up for. */
+export function foundRecord(name: string, text: string): FoundRecord {
+  const read = parseRecord(text);
+  if (!read.record || recordName(read.record) === name) return { name, ...read };
+  return { name, unreadable: 'its name is not that of what it tells of' };
 }
 
 async function replace(folder: string, name: string, text: string): Promise<void> {
