@@ -22,7 +22,9 @@ export async function expandVolume(
   const device = shown ?? (isWholeDevice(table, mount) ? await deviceOfMount(mount) : undefined);
   if (device === undefined) return {};
 
-  for (const attacher of Object.values(plane.attachers)) await attacher.rescan?.(call, device);
+  for (const attacher of Object.values(plane.attachers)) {
+    await attacher.rescan?.(call, device, request.capacity.requiredBytes);
+  }
   const size = await deviceSize(device);
   if (size === undefined) throw new CallError('FAILED_PRECONDITION', `the device of ${request.volumePath} is gone`);
   const { requiredBytes } = request.capacity;

@@ -62,8 +62,8 @@ export interface Attacher {
    * that have a record on this node, those included that are just being attached: for what several volumes share, such as a session.
    */
   detach?(call: CallContext, identity: Identity, others?: () => Promise<readonly Identity[]>): Promise<void>;
-  /** Makes the kernel see the new size of a device (`major:minor`) if it is this attacher's. */
-  rescan?(call: CallContext, device: string): Promise<void>;
+  /** Makes the kernel see the new size of a device (`major:minor`) if it is this attacher's: `wantedBytes` at least, where that is known. */
+  rescan?(call: CallContext, device: string, wantedBytes?: number): Promise<void>;
 }
 
 export type MakeAttacher = (tools: NodeTools) => Attacher;

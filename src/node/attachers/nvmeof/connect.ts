@@ -1,0 +1,182 @@
+/** Connections to a subsystem: those that are missing are made, as nvme-connect(1) makes them, by a line written to /dev/nvme-fabrics. */
+import { CommandFailed } from '../../../backends/exec/command-failed.ts';
+import type { CallContext } from '../../../core/call.ts';
+import { asCallError, CallError } from '../../../core/errors.ts';
+import type { VolumeContext } from '../../../core/volume.ts';
+import { nodeSecret } from '../../node-secret.ts';
+import type { NodeTools } from '../../tools.ts';
+import { addressesOf, isSameAddress } from './addresses.ts';
+import { answering } from './answering.ts';
+import { isPlainValue } from './connect-options.ts';
+import { hostIdentity, idOf } from './host-identity.ts';
+import type { NvmePlaces } from './places.ts';
+import { type Controller, readSubsystem } from './subsystem.ts';
+import type { Target } from './target.ts';
+import type { Transport } from './transport.ts';
+
+/** Milliseconds that other transports get once one is connected: what is there answers at once. */
+const graceMs = 2000;
+
+export interface Connector {
+  readonly tools: NodeTools;
+  readonly places: NvmePlaces;
+}
+
+/**
+ * Makes the connections of a target that are missing. One that fails is told to the log while another is there. Throws UNAVAILABLE, naming all,
+ * when there is none.
+ */
+export async function connectAll(
+  call: CallContext,
+  connector: Connector,
+  target: Target,
+  context: VolumeContext,
+): Promise<void> {
+  const { controllers } = await readSubsystem(connector.places.sysfs, target.nqn);
+  const enough = new AbortController();
+  const limited = { ...call, signal: AbortSignal.any([call.signal, enough.signal]) };
+  const late = new CallError('UNAVAILABLE', 'it does not answer');
+  let timer: NodeJS.Timeout | undefined;
+  const tries = target.transports.map(async (transport) => {
+    await connectOne(limited, connector, target, context, transport, controllers);
+    timer ??= setTimeout(() => enough.abort(late), graceMs);
+  });
+  const results = await Promise.allSettled(tries);
+  clearTimeout(timer);
+  if (call.signal.aborted) throw call.signal.reason;
+
+  const failed = results.flatMap((result, index) => {
+    if (result.status === 'fulfilled') return [];
+    return [{ title: target.transports[index]?.title, error: asCallError(result.reason) }];
+  });
+  if (failed.length === target.transports.length) throw allFailed(target, failed);
+  for (const { title, error } of failed) {
+    call.log.warn('one of the ways to a volume is not there', {
+      nqn: target.nqn,
+      transport: title,
+      why: error.message,
+    });
+  }
+}
+
+function allFailed(
+  { nqn }: Target,
+  failed: readonly { readonly title: string | undefined; readonly error: CallError }[],
+): CallError {
+  // What every one of them would need is said once.
+  const setup = failed.find(({ error }) => error.code === 'FAILED_PRECONDITION' || error.code === 'INVALID_ARGUMENT');
+  if (setup) return setup.error;
+  const why = failed.map(({ title, error }) => `${title}: ${error.message}`).join('; ');
+  return new CallError('UNAVAILABLE', `${nqn} cannot be connected: ${why}`);
+}
+
+async function connectOne(
+  call: CallContext,
+  connector: Connector,
+  target: Target,
+  context: VolumeContext,
+  transport: Transport,
+  controllers: readonly Controller[],
+): Promise<void> {
+  const addresses = await addressesOf(call, transport);
+  if (controllers.some((one) => isAlive(one) && leadsThere(one, transport, addresses))) return;
+  const address = await chooseAddress(call, transport, addresses);
+  const line = await connectLine(call, connector.places, target, context, transport, address);
+  await call.waitingFor(`the connection to ${transport.title}`, () => write(call, connector, target, line));
+}
+
+/** One that is being made anew is the kernel's to bring back; only what is ending is none any more. */
+function isAlive({ state }: Controller): boolean {
+  return !/^(deleting|dead)/.test(state);
+}
+
+function leadsThere({ transport, address }: Controller, wanted: Transport, addresses: readonly string[]): boolean {
+  const there = address.get('traddr') ?? '';
+  const isFrom = ['host_traddr', 'host_iface'].every((name) => {
+    const from = wanted.options.get(name);
+    return typeof from !== 'string' || isSameAddress(from, address.get(name) ?? '');
+  });
+  const isPort = wanted.port === undefined || wanted.port === address.get('trsvcid');
+  return transport === wanted.type && isPort && isFrom && addresses.some((one) => isSameAddress(one, there));
+}
+
+async function chooseAddress(call: CallContext, transport: Transport, addresses: readonly string[]): Promise<string> {
+  const { type, port, options } = transport;
+  const from = options.get('host_traddr');
+  // Nothing else answers at a port of RDMA or Fibre Channel, and a way by a certain interface is not ours to choose.
+  if (type !== 'tcp' || port === undefined || options.has('host_iface')) return addresses[0] ?? transport.host;
+  const tls = options.has('tls') || options.has('concat');
+  return await answering(call.signal, addresses, { port, tls, from: typeof from === 'string' ? from : undefined });
+}
+
+async function connectLine(
+  call: CallContext,
+  places: NvmePlaces,
+  { nqn }: Target,
+  context: VolumeContext,
+  transport: Transport,
+  address: string,
+): Promise<string> {
+  const options = new Map<string, string | true>([
+    ['transport', transport.type],
+    ['traddr', address],
+    ...(transport.port === undefined ? [] : ([['trsvcid', transport.port]] as const)),
+    ['nqn', nqn],
+  ]);
+  const named = transport.options.get('hostnqn');
+  const host = typeof named === 'string' ? { nqn: named, id: idOf(named) } : await hostIdentity(places);
+  options.set('hostnqn', host.nqn).set('hostid', host.id);
+  for (const name of ['dhchap-secret', 'dhchap-ctrl-secret']) {
+    const secret = nodeSecret(call.secrets, context, name);
+    if (!secret) continue;
+    if (!isPlainValue(secret))
+      throw new CallError('INVALID_ARGUMENT', `the secret ${name} is not a DH-HMAC-CHAP secret`);
+    options.set(name.replaceAll('-', '_'), secret);
+  }
+  for (const [name, value] of transport.options) options.set(name, value);
+  return [...options].map(([name, value]) => (value === true ? name : `${name}=${value}`)).join(',');
+}
+
+/** By a child: the kernel answers when the connection is made, or was given up. The line may have secrets, so it is no argument. */
+async function write(call: CallContext, connector: Connector, target: Target, line: string): Promise<void> {
+  const device = await fabricsDevice(call, connector);
+  const args = [`of=${device}`, 'bs=64k', 'iflag=fullblock', 'conv=notrunc', 'status=none'];
+  try {
+    const { tools } = connector;
+    await tools.run(call, { program: 'dd', args, input: line, timeoutMs: tools.limits.nvmeof });
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) throw error;
+    // Somebody else connected it meanwhile.
+    if (/already in progress/i.test(error.stderr)) return;
+    const host = /hostnqn=([^,]*)/.exec(line)?.[1];
+    throw new CallError('UNAVAILABLE', explain(error.stderr, target, host), { cause: error });
+  }
+}
+
+/** Loading its module makes the device. */
+async function fabricsDevice(call: CallContext, { tools, places }: Connector): Promise<string> {
+  const device = `${places.dev}/nvme-fabrics`;
+  if (await places.numberOf(device)) return device;
+  const load = { program: 'modprobe', args: ['nvme-fabrics'], timeoutMs: tools.limits.nvmeof };
+  const why = await tools.run(call, load).then(
+    () => undefined,
+    (error: unknown) => asCallError(error).message,
+  );
+  if (await places.numberOf(device)) return device;
+  throw new CallError(
+    'FAILED_PRECONDITION',
+    why === undefined
+      ? `there is no ${device}: give this process the host’s /dev`
+      : `there is no ${device}, and the kernel’s module nvme-fabrics cannot be loaded: ${why}`,
+  );
+}
+
+/** `dd: error writing '/dev/nvme-fabrics': Connection refused` */
+function explain(said: string, { nqn }: Target, host: string | undefined): string {
+  const errno = said.replace(/^dd: [^:]*: /, '');
+  if (/input\/output error/i.test(errno)) return `the target refuses: it has no ${nqn}, or does not admit ${host}`;
+  if (/temporarily unavailable/i.test(errno)) return 'something answers there, but not as an NVMe target does';
+  if (/invalid argument/i.test(errno)) return 'the kernel refuses the options of the connection; `dmesg` tells which';
+  if (/permission denied|required key/i.test(errno)) return `authentication failed: ${errno}`;
+  return errno;
+}
