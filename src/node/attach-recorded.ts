@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { type CallContext, reasonOf } from '../core/call.ts';
-import { CallError } from '../core/errors.ts';
+import { asCallError, CallError } from '../core/errors.ts';
 import type { Attacher, Attachment, AttachRequest } from './attachers/attacher.ts';
 import { deviceShown } from './device-shown.ts';
 import { withLock } from './keyed-lock.ts';
@@ -88,7 +88,13 @@ async function clearPlace(
   wanted: NewRecord,
 ): Promise<void> {
   const { table, place } = request;
-  const found = await plane.records.of(table, place);
+  const found = await plane.records.of(table, place).catch((error: unknown) => {
+    call.log.warn('whether something was left at the place cannot be told', {
+      path: place,
+      error: asCallError(error).message,
+    });
+    return [];
+  });
   const earlier = found.filter((one) => one.name !== recordName(wanted));
   if (earlier.length === 0) return;
   const mounted = await mountOf(call, plane.tools, table, wanted);

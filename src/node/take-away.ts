@@ -32,10 +32,13 @@ export async function takeAway(call: CallContext, plane: NodePlane, table: Mount
   const { tools, records } = plane;
   const { path, places } = taking;
   const found = await records.of(table, path);
-  const mounted = await look(call, plane, table, places);
-  const unrecorded = found.length === 0 && taking.unrecorded ? await identified(plane, path, mounted) : undefined;
+  const [mount] = places.flatMap((place) => [...table.stackAt(place), ...table.stackAt(asidePlace(place))]);
+  // Most of what is unpublished has nothing to detach: then it does not matter what device it is.
+  const matters = mount !== undefined && (found.length > 0 || taking.unrecorded);
+  const device = matters ? await deviceShown(call, tools, table, mount) : undefined;
+  const unrecorded = found.length === 0 ? await identified(plane, path, device) : undefined;
   const subjects = [...found.flatMap(({ record }) => record ?? []), ...(unrecorded ? [unrecorded] : [])];
-  for (const subject of subjects) await refuseMountedElsewhere(plane, table, subject, places, mounted);
+  if (mount) for (const subject of subjects) await refuseMountedElsewhere(plane, table, subject, places, mount);
 
   const unmount = async () => {
     let after = table;
@@ -45,38 +48,22 @@ export async function takeAway(call: CallContext, plane: NodePlane, table: Mount
     return after;
   };
   // Nobody makes a second mount from one that is just going away.
-  const device = mounted?.device;
-  const after = await (device ? withLock(deviceLock(device), call.signal, unmount) : unmount());
+  const after = await (mount ? withLock(deviceLock(device ?? mount.device), call.signal, unmount) : unmount());
   await taking.clear();
   for (const one of found) await releaseRecorded(call, plane, after, one, device);
   if (unrecorded && device) await releaseUnrecorded(call, plane, after, unrecorded, device);
-}
-
-interface Mounted {
-  readonly mount: Mount;
-  readonly device: string | undefined;
-}
-
-async function look(
-  call: CallContext,
-  plane: NodePlane,
-  table: MountTable,
-  places: readonly string[],
-): Promise<Mounted | undefined> {
-  const [mount] = places.flatMap((place) => [...table.stackAt(place), ...table.stackAt(asidePlace(place))]);
-  return mount && { mount, device: await deviceShown(call, plane.tools, table, mount) };
 }
 
 /** What a whole device is known as by the one attacher that can have attached it. Two who claim it: nobody knows. */
 async function identified(
   plane: NodePlane,
   place: string,
-  mounted: Mounted | undefined,
+  device: string | undefined,
 ): Promise<RecordSubject | undefined> {
-  if (mounted?.device === undefined) return undefined;
+  if (device === undefined) return undefined;
   const found: RecordSubject[] = [];
   for (const [attacher, { identify }] of Object.entries(plane.attachers)) {
-    const identity = await identify?.(mounted.device);
+    const identity = await identify?.(device);
     if (identity) found.push({ attacher, identity, place });
   }
   return found.length === 1 ? found[0] : undefined;
@@ -91,13 +78,13 @@ async function refuseMountedElsewhere(
   table: MountTable,
   subject: RecordSubject,
   places: readonly string[],
-  mounted: Mounted | undefined,
+  shown: Mount,
 ): Promise<void> {
-  if (!mounted || !isDetachable(plane, subject)) return;
+  if (!isDetachable(plane, subject)) return;
   const here = new Set(places.map((place) => locationOf(table, place)));
   const elsewhere = table.mounts.find(
     (mount) =>
-      (showsSame(mount, mounted.mount) || mount.device === mounted.device) &&
+      (showsSame(mount, shown) || (shown.root === '/' && mount.device === shown.device)) &&
       !places.includes(mount.mountPoint) &&
       !isAsidePlace(mount.mountPoint) &&
       !here.has(locationOfMount(table, mount)),

@@ -479,3 +479,20 @@ test('a detach is told of the other volumes that the attacher has', async (t) =>
   assert.deepEqual(told, [[{ file: other.file }], []]);
   await assertGone(b);
 });
+
+test('remembering takes no commands: those that are run mount, unmount and attach', async (t) => {
+  const b = await loopBench(t);
+  const counted = async (work: () => Promise<unknown>) => {
+    b.forget();
+    await work();
+    return b.commands.map((line) => line.split(' ')[0]).filter((program) => program !== 'losetup');
+  };
+  await b.stage();
+  await b.unstage();
+  // The file system is looked at before it is mounted, and its size after.
+  assert.deepEqual(await counted(() => b.stage()), ['blkid', 'mount', 'od']);
+  assert.deepEqual(await counted(() => b.publish('t')), ['mount']);
+  assert.deepEqual(await counted(() => b.node.stats(call, { volumeId: 'v1', volumePath: b.path('t') })), []);
+  assert.deepEqual(await counted(() => b.unpublish('t')), ['umount']);
+  assert.deepEqual(await counted(() => b.unstage()), ['umount']);
+});
