@@ -1,8 +1,10 @@
 /** Connections to a subsystem: those that are missing are made, as nvme-connect(1) makes them, by a line written to /dev/nvme-fabrics. */
+import { readFile } from 'node:fs/promises';
 import { CommandFailed } from '../../../backends/exec/command-failed.ts';
-import type { CallContext } from '../../../core/call.ts';
+import { type CallContext, reasonOf } from '../../../core/call.ts';
 import { asCallError, CallError } from '../../../core/errors.ts';
 import type { VolumeContext } from '../../../core/volume.ts';
+import { isMultipathed } from '../../multipath.ts';
 import { nodeSecret } from '../../node-secret.ts';
 import type { NodeTools } from '../../tools.ts';
 import { addressesOf, isSameAddress } from './addresses.ts';
@@ -33,17 +35,12 @@ export async function connectAll(
   context: VolumeContext,
 ): Promise<void> {
   const { controllers } = await readSubsystem(connector.places.sysfs, target.nqn);
-  const enough = new AbortController();
-  const limited = { ...call, signal: AbortSignal.any([call.signal, enough.signal]) };
-  const late = new CallError('UNAVAILABLE', 'it does not answer');
-  let timer: NodeJS.Timeout | undefined;
-  const tries = target.transports.map(async (transport) => {
-    await connectOne(limited, connector, target, context, transport, controllers);
-    timer ??= setTimeout(() => enough.abort(late), graceMs);
-  });
-  const results = await Promise.allSettled(tries);
-  clearTimeout(timer);
-  if (call.signal.aborted) throw call.signal.reason;
+  const connect = (limited: CallContext, transport: Transport) =>
+    connectOne(limited, connector, target, context, transport, controllers);
+  const all = await isJoined(call, connector, target);
+  if (!all && controllers.some(isAlive)) return;
+  const results = await (all ? connectEach : connectFirst)(call, target.transports, connect);
+  if (call.signal.aborted) throw reasonOf(call.signal);
 
   const failed = results.flatMap((result, index) => {
     if (result.status === 'fulfilled') return [];
@@ -57,6 +54,57 @@ export async function connectAll(
       why: error.message,
     });
   }
+}
+
+type Connect = (call: CallContext, transport: Transport) => Promise<void>;
+
+async function connectEach(
+  call: CallContext,
+  transports: readonly Transport[],
+  connect: Connect,
+): Promise<readonly PromiseSettledResult<void>[]> {
+  const enough = new AbortController();
+  const limited = { ...call, signal: AbortSignal.any([call.signal, enough.signal]) };
+  const late = new CallError('UNAVAILABLE', 'it does not answer');
+  let timer: NodeJS.Timeout | undefined;
+  const tries = transports.map(async (transport) => {
+    await connect(limited, transport);
+    timer ??= setTimeout(() => enough.abort(late), graceMs);
+  });
+  const results = await Promise.allSettled(tries);
+  clearTimeout(timer);
+  return results;
+}
+
+async function connectFirst(
+  call: CallContext,
+  transports: readonly Transport[],
+  connect: Connect,
+): Promise<readonly PromiseSettledResult<void>[]> {
+  const results: PromiseSettledResult<void>[] = [];
+  for (const transport of transports) {
+    const [result] = await Promise.allSettled([connect(call, transport)]);
+    results.push(result);
+    if (result.status === 'fulfilled') break;
+  }
+  return results;
+}
+
+/**
+ * Whether the disks of several connections become one: by the kernel itself, or by multipathd. Where they would not, there is to be one connection
+ * only, for two disks that are the same one must not be mounted as two.
+ */
+async function isJoined(call: CallContext, { tools, places }: Connector, { transports }: Target): Promise<boolean> {
+  if (transports.length < 2) return true;
+  const file = `${places.sysfs}/module/nvme_core/parameters/multipath`;
+  const read = () => readFile(file, 'utf8').catch(() => undefined);
+  let own = await read();
+  if (own === undefined) {
+    await fabricsDevice(call, { tools, places });
+    own = await read();
+  }
+  // Kernels without the parameter have no multipath of their own.
+  return own?.trim() === 'Y' || (await isMultipathed(call, tools));
 }
 
 function allFailed(
@@ -153,22 +201,20 @@ async function write(call: CallContext, connector: Connector, target: Target, li
   }
 }
 
-/** Loading its module makes the device. */
+/** Loading its module makes the device; its node only where /dev is the kernel's own. */
 async function fabricsDevice(call: CallContext, { tools, places }: Connector): Promise<string> {
-  const device = `${places.dev}/nvme-fabrics`;
-  if (await places.numberOf(device)) return device;
-  const load = { program: 'modprobe', args: ['nvme-fabrics'], timeoutMs: tools.limits.nvmeof };
-  const why = await tools.run(call, load).then(
-    () => undefined,
-    (error: unknown) => asCallError(error).message,
-  );
-  if (await places.numberOf(device)) return device;
-  throw new CallError(
-    'FAILED_PRECONDITION',
-    why === undefined
-      ? `there is no ${device}: give this process the host’s /dev`
-      : `there is no ${device}, and the kernel’s module nvme-fabrics cannot be loaded: ${why}`,
-  );
+  const { fabrics, sysfs } = places;
+  if (await places.numberOf(fabrics)) return fabrics;
+  const number = () => readFile(`${sysfs}/class/misc/nvme-fabrics/dev`, 'utf8').catch(() => undefined);
+  const limit = { timeoutMs: tools.limits.nvmeof };
+  if ((await number()) === undefined) await tools.run(call, { program: 'modprobe', args: ['nvme-fabrics'], ...limit });
+  if (await places.numberOf(fabrics)) return fabrics;
+  const [major, minor] = (await number())?.trim().split(':') ?? [];
+  if (major === undefined || minor === undefined) {
+    throw new CallError('FAILED_PRECONDITION', `there is no ${fabrics} although the module nvme-fabrics was loaded`);
+  }
+  await tools.run(call, { program: 'mknod', args: ['-m', '0600', fabrics, 'c', major, minor], ...limit });
+  return fabrics;
 }
 
 /** `dd: error writing '/dev/nvme-fabrics': Connection refused` */

@@ -2,10 +2,11 @@ import type { CallContext } from '../../../core/call.ts';
 import { asCallError, CallError } from '../../../core/errors.ts';
 import { refuseInUse } from '../../device-in-use.ts';
 import type { MountTable } from '../../mount-table.ts';
+import { flushMultipath, multipathOf } from '../../multipath.ts';
 import { poll } from '../../poll.ts';
 import type { Identity } from '../attacher.ts';
 import type { Connector } from './connect.ts';
-import { type NamespaceDisk, readSubsystem } from './subsystem.ts';
+import { readSubsystem } from './subsystem.ts';
 import type { NamespaceName } from './target.ts';
 
 /**
@@ -26,14 +27,13 @@ export async function disconnect(
   if (wanted) return stay(wanted.nsid, 'a volume of this node has it');
   const table = await tools.readTable();
   for (const disk of disks.filter((one) => one.nsid !== nsid)) {
-    const why = await whyUsed(call, table, disk);
-    if (why === undefined) continue;
-    call.log.info('a subsystem stays connected, for another of its namespaces is in use', {
-      nqn,
-      nsid: disk.nsid,
-      why,
-    });
-    return;
+    const map = await multipathOf(places.sysfs, [disk.name]);
+    const why = await whyUsed(call, table, map?.device ?? disk.name, map?.number ?? disk.number);
+    if (why !== undefined) return stay(disk.nsid, why);
+  }
+  for (const { name } of disks) {
+    const map = await multipathOf(places.sysfs, [name]);
+    if (map) await flushMultipath(call, tools, map);
   }
   const files = controllers.map(({ folder }) => `${folder}/delete_controller`);
   // By a child: the kernel waits for what is under way, which on a connection that is lost may take a while.
@@ -53,8 +53,12 @@ export async function disconnect(
   throw why ?? new CallError('UNAVAILABLE', `the connections to ${nqn} do not end`);
 }
 
-async function whyUsed(call: CallContext, table: MountTable, disk: NamespaceDisk): Promise<string | undefined> {
-  const { number, name } = disk;
+async function whyUsed(
+  call: CallContext,
+  table: MountTable,
+  name: string,
+  number: string,
+): Promise<string | undefined> {
   const mount = table.mounts.find(
     (one) => one.device === number || (one.fsType === 'devtmpfs' && one.root === `/${name}`),
   );

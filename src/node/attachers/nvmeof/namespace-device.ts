@@ -1,8 +1,7 @@
 /** The block device that a namespace is on this node: found in sysfs by what it is, never by where it happens to appear. */
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path/posix';
 import type { CallContext } from '../../../core/call.ts';
 import { CallError } from '../../../core/errors.ts';
+import { awaitMultipath, isMultipathed, multipathOf } from '../../multipath.ts';
 import { poll } from '../../poll.ts';
 import type { Connector } from './connect.ts';
 import { rescan } from './rescan.ts';
@@ -20,46 +19,62 @@ export async function namespaceDevice(call: CallContext, connector: Connector, t
   const { places, tools } = connector;
   const { nqn, nsid } = target;
   const read = () => readSubsystem(places.sysfs, nqn);
-  const waitFor = <T>(ms: number, look: (now: Subsystem) => T | undefined | Promise<T | undefined>) =>
+  const waitFor = <T>(ms: number, look: (now: Subsystem) => T | undefined) =>
     call.waitingFor(`namespace ${nsid} of ${nqn}`, () =>
-      poll(call, Math.min(ms, tools.limits.nvmeof), async () => await look(await read())),
+      poll(call, Math.min(ms, tools.limits.nvmeof), async () => look(await read())),
     );
 
   if (!(await waitFor(reconnectMs, (now) => isLive(now) || undefined))) throw lost(target, await read());
-  const find = (now: Subsystem) => usableDisk(connector, target, now);
-  let name = await waitFor(promptMs, find);
-  if (name === undefined) {
+  const find = (now: Subsystem) => usableDisks(target, now);
+  let disks = await waitFor(promptMs, find);
+  if (disks === undefined) {
     await rescan(call, await read());
-    name = await waitFor(namespaceMs, find);
+    disks = await waitFor(namespaceMs, find);
   }
-  if (name === undefined) throw notUsable(target, await read());
-  return await deviceNode(call, connector, name);
+  const [disk] = disks ?? [];
+  if (disks === undefined || disk === undefined) throw notUsable(target, await read());
+  const { name, number } = disk.joined ? disk : await joinedDisk(call, connector, target, disks);
+  return await places.nodeOf(call, tools, name, number);
 }
 
 function isLive({ controllers }: Subsystem): boolean {
   return controllers.some(({ state }) => state === 'live');
 }
 
-/** The name of the disk when it can be used. Throws FAILED_PRECONDITION when what is there is something else. */
-async function usableDisk(
-  { places }: Connector,
-  target: Target,
-  { controllers, disks }: Subsystem,
-): Promise<string | undefined> {
+/** The disks that show the namespace, when they can be used. Throws FAILED_PRECONDITION when what is there is something else. */
+function usableDisks(target: Target, { controllers, disks }: Subsystem): readonly NamespaceDisk[] | undefined {
   const found = disks.filter(({ nsid }) => nsid === target.nsid);
   for (const disk of found) refuseOther(target, disk);
-  if (found.length === 0 || found.some(({ bytes }) => bytes === 0)) return undefined;
-  const [first] = found;
-  if (first?.joined) {
+  if (found.some(({ bytes }) => bytes === 0)) return undefined;
+  const joined = found.filter((disk) => disk.joined);
+  if (joined.length > 0) {
     if (found.length > 1) throw ambiguous(target, found);
-    return first.states.includes('live') ? first.name : undefined;
+    return joined[0]?.states.includes('live') ? joined : undefined;
   }
-  // Without the kernel's own multipath every connection has a disk, and what joins them may have them already, or is about to.
-  const maps = new Set(await Promise.all(found.map((disk) => mapOf(join(places.sysfs, 'class/block'), disk.name))));
-  const [map] = maps;
-  if (map !== undefined && maps.size === 1) return map;
-  const live = controllers.filter(({ state }) => state === 'live').length;
-  return first && found.length === 1 && live === 1 && first.states.includes('live') ? first.name : undefined;
+  const live = found.filter(({ states }) => states.includes('live'));
+  const paths = controllers.filter(({ state }) => state === 'live').length;
+  return live.length > 0 && live.length === paths ? found : undefined;
+}
+
+/** Without the kernel's own multipath every connection has a disk, which multipathd joins. */
+async function joinedDisk(
+  call: CallContext,
+  { tools, places }: Connector,
+  target: Target,
+  disks: readonly NamespaceDisk[],
+): Promise<{ readonly name: string; readonly number: string }> {
+  const names = disks.map(({ name }) => name);
+  const wwids = new Set(disks.map(({ wwid }) => wwid));
+  const [wwid = ''] = wwids;
+  if (wwids.size > 1) throw ambiguous(target, disks);
+  const wanted = disks.length > 1 || target.transports.length > 1;
+  const map =
+    (await multipathOf(places.sysfs, names)) ??
+    (wanted && (await isMultipathed(call, tools)) ? await awaitMultipath(call, tools, names, wwid) : undefined);
+  if (map) return { name: map.device, number: map.number };
+  const [disk] = disks;
+  if (disk === undefined || disks.length > 1) throw ambiguous(target, disks);
+  return disk;
 }
 
 function refuseOther({ nqn, nsid, uuid, nguid }: Target, disk: NamespaceDisk): void {
@@ -70,15 +85,6 @@ function refuseOther({ nqn, nsid, uuid, nguid }: Target, disk: NamespaceDisk): v
     'FAILED_PRECONDITION',
     `namespace ${nsid} of ${nqn} is another one than this volume: it has ${has}, not ${uuid ?? nguid}`,
   );
-}
-
-/** The multipath device that has taken a disk. */
-async function mapOf(folder: string, disk: string): Promise<string | undefined> {
-  for (const holder of await readdir(join(folder, disk, 'holders')).catch(() => [])) {
-    const uuid = await readFile(join(folder, holder, 'dm/uuid'), 'utf8').catch(() => '');
-    if (uuid.startsWith('mpath-')) return holder;
-  }
-  return undefined;
 }
 
 function ambiguous({ nqn, nsid }: Target, disks: readonly NamespaceDisk[]): CallError {
@@ -115,13 +121,4 @@ function notUsable(target: Target, { disks, controllers }: Subsystem): CallError
   }
   const states = disk.states.join(', ') || 'none';
   return new CallError('UNAVAILABLE', `no path to namespace ${nsid} of ${nqn} is live: ${states}`);
-}
-
-/** udev or the kernel makes the node, moments after the disk. */
-async function deviceNode(call: CallContext, { places }: Connector, name: string): Promise<string> {
-  const path = `${places.dev}/${name}`;
-  const number = (await readFile(join(places.sysfs, 'class/block', name, 'dev'), 'utf8').catch(() => '')).trim();
-  const found = await poll(call, 5000, async () => (await places.numberOf(path)) === number || undefined);
-  if (found && number !== '') return path;
-  throw new CallError('FAILED_PRECONDITION', `there is no ${path} (${number}): give this process the host’s /dev`);
 }

@@ -5,7 +5,8 @@
  * `nvme0n1`, whose paths `nvme0c1n1` are hidden disks of the controllers; without it, every controller has a disk of its own.
  */
 import { readdir, readFile, realpath } from 'node:fs/promises';
-import { dirname, join } from 'node:path/posix';
+import { basename, dirname, join } from 'node:path/posix';
+import { multipathOf } from '../../multipath.ts';
 import { idDigits, type NamespaceName } from './target.ts';
 
 /** A connection to a subsystem. */
@@ -28,6 +29,8 @@ export interface NamespaceDisk {
   readonly number: string;
   readonly nsid: string;
   readonly bytes: number;
+  /** What names it worldwide: `uuid.…`, `eui.…`. */
+  readonly wwid: string;
   /** 32 digits, where the namespace has one. */
   readonly uuid: string | undefined;
   readonly nguid: string | undefined;
@@ -53,10 +56,22 @@ export async function readSubsystem(sysfs: string, nqn: string): Promise<Subsyst
   return { controllers: found.flatMap((one) => one.controllers), disks: found.flatMap((one) => one.disks) };
 }
 
-/** Which namespace the block device `major:minor` is, or a partition of it. Undefined: none of a subsystem reached over a network. */
+/** Which namespace the block device `major:minor` is, a partition or a multipath map of it. Undefined: none of a subsystem reached over a network. */
 export async function namespaceOf(sysfs: string, device: string): Promise<NamespaceName | undefined> {
   const place = await realpath(join(sysfs, 'dev/block', device)).catch(() => undefined);
   if (place === undefined) return undefined;
+  const [path] =
+    (
+      await multipathOf(
+        sysfs,
+        [basename(place)].filter((name) => name.startsWith('dm-')),
+      )
+    )?.paths ?? [];
+  if (path !== undefined) return await namespaceAt(await realpath(join(sysfs, 'class/block', path)), sysfs);
+  return await namespaceAt(place, sysfs);
+}
+
+async function namespaceAt(place: string, sysfs: string): Promise<NamespaceName | undefined> {
   const disk = (await text(place, 'partition')) === undefined ? place : dirname(place);
   const nsid = await text(disk, 'nsid');
   const nqn = await text(dirname(disk), 'subsysnqn');
@@ -112,11 +127,11 @@ async function readDisk(
   states: readonly string[],
 ): Promise<NamespaceDisk | undefined> {
   const own = join(folder, name);
-  const files = ['dev', 'nsid', 'size', 'uuid', 'nguid'];
-  const [number, nsid, size, uuid, nguid] = await Promise.all(files.map((file) => text(own, file)));
+  const files = ['dev', 'nsid', 'size', 'wwid', 'uuid', 'nguid'];
+  const [number, nsid, size, wwid = '', uuid, nguid] = await Promise.all(files.map((file) => text(own, file)));
   if (!number || !nsid) return undefined;
   const ids = { uuid: idDigits(uuid ?? ''), nguid: idDigits(nguid ?? '') };
-  return { name, folder: own, number, nsid, bytes: Number(size ?? 0) * 512, ...ids, joined, states };
+  return { name, folder: own, number, nsid, bytes: Number(size ?? 0) * 512, wwid, ...ids, joined, states };
 }
 
 /** Asymmetric access: a path may be there that the subsystem does not serve at the moment. */
