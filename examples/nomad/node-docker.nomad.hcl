@@ -68,6 +68,9 @@ job "switchboard-node" {
         # CSI_ENDPOINT is set by Nomad.
         CSI_NODE_ID           = "${node.unique.name}"
         SWITCHBOARD_LOG_LEVEL = "info"
+
+        # On the client, so that what was staged is remembered when the container goes, and can be detached by the next one.
+        SWITCHBOARD_STATE_DIR = "/host/var/lib/switchboard"
       }
 
       template {

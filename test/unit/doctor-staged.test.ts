@@ -95,6 +95,15 @@ test('mounts beside those that have a record', async () => {
   assert.equal(note.state, 'note');
 });
 
+test('a container’s own file system is no place to remember anything', async () => {
+  const mountInfo = '1 0 0:30 / / rw - overlay overlay rw,lowerdir=/l\n';
+  assert.deepEqual(briefly(await checkStagedVolumes(machine({ mountInfo }))), ['warning state directory']);
+  const kept = `${mountInfo}2 1 8:1 /var /var/lib/switchboard rw - ext4 /dev/sda1 rw\n`;
+  assert.deepEqual(await checkStagedVolumes(machine({ mountInfo: kept })), []);
+  const modes = { controller: true, node: false };
+  assert.deepEqual(await checkStagedVolumes(machine({ mountInfo, modes })), []);
+});
+
 const text = fc.string({ maxLength: 40, unit: 'binary' });
 const subject = fc.record({
   attacher: text,

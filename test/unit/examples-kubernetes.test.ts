@@ -149,3 +149,11 @@ test('the node mounts where pods are', () => {
   assert.equal(kubelet?.mountPropagation, 'Bidirectional');
   assert.equal((plugin as { securityContext?: { privileged?: boolean } }).securityContext?.privileged, true);
 });
+
+test('what the node remembers of staged volumes is kept on the host', () => {
+  const [node] = named(base, 'DaemonSet', 'switchboard-node');
+  const pod = node && podSpec(node);
+  const plugin = pod?.containers.find(({ name }) => name === 'switchboard');
+  const state = plugin?.volumeMounts?.find(({ mountPath }) => mountPath === '/var/lib/switchboard');
+  assert.equal(pod?.volumes?.find(({ name }) => name === state?.name)?.hostPath?.path, '/var/lib/switchboard');
+});

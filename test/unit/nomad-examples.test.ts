@@ -49,7 +49,8 @@ function settingsOf(task: Block) {
   const known = serverOptions.options.map(
     ({ long = '' }) => `SWITCHBOARD_${long.slice(2).replaceAll('-', '_').toUpperCase()}`,
   );
-  for (const name of Object.keys(env)) assert.ok([...known, 'CSI_NODE_ID'].includes(name), `${name} is not known`);
+  const others = ['CSI_NODE_ID', 'SWITCHBOARD_STATE_DIR'];
+  for (const name of Object.keys(env)) assert.ok([...known, ...others].includes(name), `${name} is not known`);
   const endpoint = { CSI_ENDPOINT: 'unix:///csi/csi.sock' };
   const machine = { isRoot: true, home: '/root', hostName: 'x', pid: 1, outIsTerminal: false, hasSystemConfig: false };
   return serveSettings(command.opts(), { ...env, ...endpoint }, machine);
@@ -94,6 +95,8 @@ for (const name of plugins) {
     const config = only(task.blocks.filter(({ type }) => type === 'config'));
     const isPrivileged = driver === 'docker' && kind !== 'controller';
     assert.equal(config.attributes.privileged, isPrivileged ? true : undefined);
+    const state = isPrivileged ? '/host/var/lib/switchboard' : '/var/lib/switchboard';
+    assert.equal(settings.stateDirectory, state, 'what a node remembers outlives its container');
     if (driver === 'raw-exec') {
       const artifact = only(blocksWithin(task, 'artifact'));
       assert.equal(artifact.attributes.destination, config.attributes.command);

@@ -19,14 +19,15 @@ const advice = 'see and remove it: switchboard node cleanup';
 /** How many files are read at once, and how many leftovers are told one by one. */
 const limits = { atOnce: 8, shown: 20 } as const;
 
-type Looks = Pick<Inspection, 'mounts' | 'files' | 'stateDirectory' | 'run' | 'call' | 'now'>;
+type Looks = Pick<Inspection, 'mounts' | 'files' | 'stateDirectory' | 'run' | 'call' | 'now' | 'modes'>;
 
 export async function checkStagedVolumes(inspection: Looks): Promise<readonly Finding[]> {
   const { call, run, files, mounts, now } = inspection;
   const folder = recordsFolder(inspection.stateDirectory);
+  const forgotten = forgetful(inspection);
   try {
     const names = ((await files.list(folder)) ?? []).filter(isRecordName);
-    if (names.length === 0) return [];
+    if (names.length === 0) return forgotten;
     const found = (await forEach(names, limits.atOnce, (name) => read(inspection, folder, name))).flatMap(
       (one) => one ?? [],
     );
@@ -35,11 +36,26 @@ export async function checkStagedVolumes(inspection: Looks): Promise<readonly Fi
     // Dead mounts are found by the check of all mounts.
     const look = { table: mounts, bootId, now: now(), deadMounts: false };
     const leftovers = (await findLeftovers(call, tools, found, look)).filter((one) => !(one.record && one.underWay));
-    const told = [...tell(leftovers, folder), ...unrecorded(mounts.mounts, found)];
+    const told = [...forgotten, ...tell(leftovers, folder), ...unrecorded(mounts.mounts, found)];
     return told.length > 0 ? told : [finding('ok', label, `${found.length} remembered: all mounted`)];
   } catch (error) {
     return [finding('warning', label, `${folder} cannot be read: ${whyOf(error)}`)];
   }
+}
+
+/** A container that keeps what it staged to itself takes that along when it goes. */
+function forgetful({ mounts, stateDirectory, modes }: Looks): readonly Finding[] {
+  const below = mounts.covering(stateDirectory);
+  if (!modes.node || below === undefined || !/overlay|^aufs$/.test(below.fsType)) return [];
+  const detail = `what is staged is remembered in ${stateDirectory}, which is this container’s own and goes with it`;
+  return [
+    finding(
+      'warning',
+      'state directory',
+      detail,
+      'set SWITCHBOARD_STATE_DIR to a directory of the host that is mounted here',
+    ),
+  ];
 }
 
 async function read({ files }: Looks, folder: string, name: string): Promise<FoundRecord | undefined> {
