@@ -1,6 +1,6 @@
 /** Owner and mode of new volumes: `dirPermissionsMode`, `dirPermissionsUser`, `dirPermissionsGroup`. */
 import type { CommandOutput } from '../../backends/exec/run.ts';
-import { CallError } from '../../core/errors.ts';
+import { CallError, errnoOf } from '../../core/errors.ts';
 import type { Call, Directory } from './directory.ts';
 
 const lookupLimitMs = 10_000;
@@ -16,9 +16,23 @@ export async function applyPermissions(
   const user = await numberOf(directory, call, 'passwd', options.dirPermissionsUser);
   const group = await numberOf(directory, call, 'group', options.dirPermissionsGroup);
   // A change of owner clears the set-id bits, so the mode comes last.
-  if (user !== undefined || group !== undefined) await files.setOwner(path, user ?? -1, group ?? -1);
+  if (user !== undefined || group !== undefined) {
+    await files.setOwner(path, user ?? -1, group ?? -1).catch((error: unknown) => {
+      throw explained(error, directory.layout.base);
+    });
+  }
   const mode = options.dirPermissionsMode ?? otherwise;
   if (mode !== undefined) await files.setMode(path, mode);
+}
+
+function explained(error: unknown, base: string): unknown {
+  if (errnoOf(error) !== 'EPERM' && errnoOf(error) !== 'EACCES') return error;
+  return new CallError(
+    'FAILED_PRECONDITION',
+    `the file system at ${base} does not let this machine give folders to others (an NFS server with root_squash does not): ` +
+      'allow it there, or remove dirPermissionsUser and dirPermissionsGroup',
+    { cause: error },
+  );
 }
 
 /** A user's or group's number: itself, or as the host's databases have it. */

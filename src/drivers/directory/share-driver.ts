@@ -4,8 +4,9 @@ import * as v from 'valibot';
 import { processTimeLimits } from '../../backends/exec/time-limits.ts';
 import { advertisedFrom, type CommonOptions, commonEntries } from '../../config/common.ts';
 import type { Driver } from '../../core/driver.ts';
-import { isWithin, type MountTable, readMountTable } from '../../node/mount-table.ts';
+import { isWithin, type Mount, type MountTable, readMountTable } from '../../node/mount-table.ts';
 import { createNodePlane } from '../../node/plane.ts';
+import { type ShareSource, shareSourceOf } from '../../node/share-source.ts';
 import { fileSystemRules } from '../common/capability-check.ts';
 import { compileIdTemplate, loadTemplates } from '../common/id-template.ts';
 import type { DriverEnvironment, DriverType } from '../type.ts';
@@ -36,6 +37,10 @@ export interface ShareKind {
   readonly entries?: v.ObjectEntries;
   /** Entries of its block that the smallest document has. */
   readonly example: Readonly<Record<string, string>>;
+  /** Options of the controller's own mount. */
+  readonly mountOptions?: readonly string[];
+  /** Milliseconds that a server may take for one thing although it is there, where that can be more than the usual limit. */
+  readonly patienceMs?: number;
   /** Files of such mounts belong to the group of a request: VOLUME_MOUNT_GROUP. */
   readonly mountGroup?: boolean;
   /** The `share` of a volume's context, from the path on the server. */
@@ -71,11 +76,20 @@ function createDriver(kind: ShareKind, options: Options, environment: DriverEnvi
   const tools = { run, limits, settings: {}, readTable: readMountTable };
   const isLocal = controllerMount === 'local';
   const onStale = () => guard.stale();
-  const child = createFilesInChild({ base, title: `${title} at ${base}`, log, limitMs: limits.mount, onStale });
+  const limitMs = Math.max(limits.mount, kind.patienceMs ?? 0);
+  const child = createFilesInChild({ base, title: `${title} at ${base}`, log, limitMs, onStale });
   const files = isLocal ? localFiles : child;
   const mount =
     controllerMount === 'auto'
-      ? createShareMount({ place: base, context: context(''), options: settings, title, tools, log })
+      ? createShareMount({
+          place: base,
+          context: context(''),
+          flags: [...(kind.mountOptions ?? []), ...(settings.controllerMountOptions ?? [])],
+          credentials: settings.controllerMountCredentials,
+          title,
+          tools,
+          log,
+        })
       : undefined;
   const guard = createShareGuard({ base, host, title, files, readTable: readMountTable, mount, log });
   const directory = directoryOf(kind, options, environment, { files, context });
@@ -148,7 +162,7 @@ function directoryOf(kind: ShareKind, options: Options, environment: DriverEnvir
     contextOf: (volumeId) => context(posix.join('v', volumeId)),
     mountPointsOf: async (path) => {
       const share = context(posix.relative(layout.base, path)).share ?? '';
-      return mountPointsOf(kind.sourceOf(settings.shareHost, share), await readMountTable());
+      return mountPointsOf(kind.fsTypes[0] ?? '', kind.sourceOf(settings.shareHost, share), await readMountTable());
     },
     quotas: createProjectQuotas({ enforce: false, layout, files, hostView, run }),
     retain: volume?.deleteStrategy === 'retain',
@@ -156,14 +170,18 @@ function directoryOf(kind: ShareKind, options: Options, environment: DriverEnvir
 }
 
 /** Where on this node a share, or something in it, is mounted. The share itself is not looked at. */
-function mountPointsOf(source: string, table: MountTable): readonly string[] {
-  const wanted = comparable(source);
-  return table.mounts.filter((mount) => isWithin(comparable(mount.source), wanted)).map((mount) => mount.mountPoint);
+function mountPointsOf(fsType: string, source: string, table: MountTable): readonly string[] {
+  const wanted = shareSourceOf({ fsType, source });
+  return table.mounts
+    .filter((mount) => {
+      const found = shareSourceOf(mount);
+      if (!wanted || found?.family !== wanted.family || found.host !== wanted.host) return false;
+      return isWithin(pathShown(mount, found), wanted.path);
+    })
+    .map((mount) => mount.mountPoint);
 }
 
-function comparable(source: string): string {
-  return source
-    .toLowerCase()
-    .replace(/[[\]]/g, '')
-    .replace(/(.)\/+$/, '$1');
+/** Some kernels show a folder of an SMB share as a folder of a mount of the whole share. */
+function pathShown({ root }: Mount, { family, path }: ShareSource): string {
+  return family === 'smb' && root !== '/' ? `/${path.split('/')[1]}${root}` : path;
 }

@@ -24,7 +24,8 @@ export interface ShareMountOptions {
   readonly place: string;
   /** The share as a volume's context names one. */
   readonly context: VolumeContext;
-  readonly options: Pick<ShareOptions, 'controllerMountOptions' | 'controllerMountCredentials'>;
+  readonly flags: readonly string[];
+  readonly credentials: ShareOptions['controllerMountCredentials'];
   /** For people. */
   readonly title: string;
   readonly tools: NodeTools;
@@ -44,7 +45,8 @@ const mounted = new Set<string>();
 /** Milliseconds for unmounting when the driver is closed. */
 const closeLimitMs = 5000;
 
-export function createShareMount({ place, context, options, title, tools, log }: ShareMountOptions): ShareMount {
+export function createShareMount(options: ShareMountOptions): ShareMount {
+  const { place, context, title, tools, log } = options;
   const self = Symbol(title);
   const outage = createOutage(title);
   const lockKey = `share ${place}`;
@@ -53,8 +55,8 @@ export function createShareMount({ place, context, options, title, tools, log }:
     const table = await tools.readTable();
     const attacher = attachers[context.node_attach_driver ?? '']?.(tools);
     if (!attacher) throw new CallError('UNIMPLEMENTED', `${title} cannot be mounted by this version`);
-    const secrets = secretsOf(options);
-    const mountFlags = options.controllerMountOptions ?? [];
+    const secrets = secretsOf(options.credentials);
+    const mountFlags = options.flags;
     const capability = {
       type: 'mount',
       mode: 'MULTI_NODE_MULTI_WRITER',
@@ -108,9 +110,9 @@ function use(place: string, user: symbol): void {
   else users.set(place, new Set([user]));
 }
 
-/** In the form that a node gets them in. */
-function secretsOf({ controllerMountCredentials: credentials }: ShareMountOptions['options']): Record<string, string> {
-  if (!credentials) return {};
-  const flags = Object.entries(credentials).flatMap(([name, value]) => (value ? [`${name}=${value}`] : []));
-  return { mount_flags: flags.join(',') };
+/** By the names that a node gets them under. */
+function secretsOf(credentials: ShareMountOptions['credentials']): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(credentials ?? {}).flatMap(([name, value]) => (value ? [[name, value]] : [])),
+  );
 }

@@ -12,6 +12,9 @@ export const smbClient = shareDriverType({
   entries: { shareBasePath: pathOfShare },
   example: { shareHost: 'nas', shareBasePath: 'csi', controllerBasePath: '/mnt/csi' },
   mountGroup: true,
+  // With folders kept open by the client, Samba lets a rename of the folder above them wait for up to 35 seconds.
+  mountOptions: ['nohandlecache'],
+  patienceMs: 60_000,
   shareOf: (path) => path.replace(/^\/+/, ''),
   sourceOf: (host, share) => `//${host}/${share}`,
 });
