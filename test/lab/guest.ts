@@ -177,10 +177,14 @@ async function powerOn(machine: Machine, control: string): Promise<Powered> {
   }
 }
 
+/** Resolves when it is up. Tells what the kernel said last when it ends by itself, then or later. */
 function saidUp(child: ChildProcess, name: string): Promise<void> {
   return new Promise((resolve, reject) => {
     let said = '';
-    const give = (why: string) => reject(new Error(`guest ${name} ${why}:\n${said.slice(-4000)}`));
+    const give = (why: string) => {
+      clearTimeout(limit);
+      reject(new Error(`guest ${name} ${why}:\n${said.slice(-4000)}`));
+    };
     const limit = setTimeout(give, 60_000, 'did not come up in a minute');
     const listen = (chunk: Buffer) => {
       said = (said + chunk.toString('latin1')).slice(-10_000);
@@ -192,7 +196,7 @@ function saidUp(child: ChildProcess, name: string): Promise<void> {
     child.stderr?.on('data', listen);
     child.on('error', (error) => give(error.message));
     child.on('close', () => {
-      clearTimeout(limit);
+      if (!child.killed) process.stderr.write(`guest ${name} ended:\n${said}\n`);
       give('ended');
     });
   });

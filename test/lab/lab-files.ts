@@ -70,8 +70,10 @@ async function make(folder: string, last: string, argv: readonly string[], limit
   if (existsSync(join(folder, last))) return;
   starting();
   const script = 'test -e "$1/$2" && exit; rm -rf "$1.new"; "${@:3}" "$1.new" && mv -T "$1.new" "$1"';
+  // In a namespace of processes, all of which end with this one.
+  const together = ['unshare', '--pid', '--fork', '--kill-child', '--mount', '--mount-proc'];
   const lock = ['flock', join(cache, 'lock'), 'bash', '-c', script, 'make', folder, last];
-  await output([...lock, ...argv], { timeoutMs: limitMs });
+  await output([...together, ...lock, ...argv], { timeoutMs: limitMs });
 }
 
 /** Another checkout may use another image at this time; one that nobody has wanted for a day goes. */

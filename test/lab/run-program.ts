@@ -34,6 +34,9 @@ export function runProgram(argv: readonly string[], options: RunOptions = {}): P
     const limit = setTimeout(() => {
       stderr += `\nstopped after ${timeoutMs} ms`;
       child.kill('SIGKILL');
+      // Another process may hold the other ends, such as the one that keeps a connection of ssh.
+      child.stdout?.destroy();
+      child.stderr?.destroy();
     }, timeoutMs);
     const end = (code: number | null) => {
       clearTimeout(limit);
