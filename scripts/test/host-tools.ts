@@ -21,6 +21,8 @@ const packages: Readonly<Record<string, string>> = {
   'systemd-notify': 'systemd',
   'systemd-socket-activate': 'systemd',
   perl: 'perl-base',
+  sshd: 'openssh-server',
+  'ssh-keygen': 'openssh-client',
 };
 
 /**

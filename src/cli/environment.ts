@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { readHostFile } from '../backends/exec/host-file.ts';
 import { defaultHostSettings } from '../backends/exec/host-settings.ts';
 import type { RunCommand } from '../backends/exec/run.ts';
+import type { SshHosts } from '../backends/ssh/ssh-hosts.ts';
 import type { CopyMeter } from '../core/copies.ts';
 import type { Logger } from '../core/logger.ts';
 import { driverType, driverTypes } from '../drivers/index.ts';
@@ -25,14 +26,16 @@ export interface ProcessFacts {
   /** Where the host's root directory is mounted, if it is. */
   readonly hostRoot?: string | undefined;
   readonly log: Logger;
+  /** Shared by all connections. */
+  readonly ssh?: SshHosts | undefined;
   readonly copies?: CopyMeter | undefined;
 }
 
 /** For a driver that serves directly. Its topology is the label that existing volumes of such drivers carry. */
 export function directEnvironment(facts: ProcessFacts): DriverEnvironment {
-  const { csiName, nodeName, stateDirectory, run, log, copies } = facts;
+  const { csiName, nodeName, stateDirectory, run, ssh, log, copies } = facts;
   const nodeTopology = { 'org.democratic-csi.topology/node': nodeName };
-  return { csiName, nodeName, nodeId: nodeName, nodeTopology, maxIdBytes: 128, stateDirectory, run, log, copies };
+  return { csiName, nodeName, nodeId: nodeName, nodeTopology, maxIdBytes: 128, stateDirectory, run, ssh, log, copies };
 }
 
 /** `mountGroup`: the configuration asks for VOLUME_MOUNT_GROUP. */

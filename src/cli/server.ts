@@ -1,6 +1,7 @@
 /** The server as parts plugged together: driver, pipeline, CSI service, listening sockets. Tests and benchmarks use it in their own process. */
 import { resolve } from 'node:path';
 import { createRunner } from '../backends/exec/runner.ts';
+import { createSshHosts } from '../backends/ssh/ssh-hosts.ts';
 import type { Driver } from '../core/driver.ts';
 import type { Logger } from '../core/logger.ts';
 import { commit, version } from '../core/version.ts';
@@ -65,7 +66,21 @@ export async function startServer({ config, settings, env, log }: ServerOptions)
       metrics.backendAnswered({ backend: 'exec', request: program, outcome, seconds: milliseconds / 1000 }),
   });
   const stateDirectory = settings.stateDirectory && resolve(settings.stateDirectory);
-  const facts = { csiName, nodeName, hostName, env, stateDirectory, run, hostRoot: host.root, log, copies: metrics };
+  const ssh = createSshHosts(({ title, outcome, milliseconds }) =>
+    metrics.backendAnswered({ backend: 'ssh', request: title, outcome, seconds: milliseconds / 1000 }),
+  );
+  const facts = {
+    csiName,
+    nodeName,
+    hostName,
+    env,
+    stateDirectory,
+    run,
+    ssh,
+    hostRoot: host.root,
+    log,
+    copies: metrics,
+  };
   const driver = await openDriver(config, facts);
   const pipeline = createPipeline({ log, metrics, onFailure: httpDoor?.onFailure });
   const endpoints = settings.endpoints.map(parseEndpoint);

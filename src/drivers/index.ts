@@ -4,8 +4,18 @@ import { lustreClient } from './lustre-client/type.ts';
 import { nfsClient } from './nfs-client/type.ts';
 import { smbClient } from './smb-client/type.ts';
 import type { DriverType } from './type.ts';
+import { zfsGenericNfs, zfsGenericSmb, zfsLocalDataset, zfsLocalZvol } from './zfs/rows.ts';
 
-export const driverTypes: readonly DriverType[] = [localHostpath, nfsClient, smbClient, lustreClient];
+export const driverTypes: readonly DriverType[] = [
+  localHostpath,
+  nfsClient,
+  smbClient,
+  lustreClient,
+  zfsGenericNfs,
+  zfsGenericSmb,
+  zfsLocalDataset,
+  zfsLocalZvol,
+];
 
 /** The row of this name, or undefined. */
 export function driverType(name: string): DriverType | undefined {

@@ -5,6 +5,7 @@
  */
 import type { GenericSchema } from 'valibot';
 import type { RunCommand } from '../backends/exec/run.ts';
+import type { SshHosts } from '../backends/ssh/ssh-hosts.ts';
 import type { CopyMeter } from '../core/copies.ts';
 import type { Driver } from '../core/driver.ts';
 import type { Logger } from '../core/logger.ts';
@@ -45,6 +46,8 @@ export interface DriverEnvironment {
   /** Where this process keeps what it has to remember of this node: for the node plane. Undefined: nowhere. */
   readonly stateDirectory?: string | undefined;
   readonly run: RunCommand;
+  /** Other hosts. Default: some of the driver's own, shared with nobody. */
+  readonly ssh?: SshHosts | undefined;
   readonly log: Logger;
   /** Counts copies of whole volumes; undefined: nobody wants to know. */
   readonly copies?: CopyMeter | undefined;

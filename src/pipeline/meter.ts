@@ -13,7 +13,7 @@ export interface CallOutcome {
 
 /** Something that was asked of a storage or of the host. */
 export interface BackendRequest {
-  /** How it was reached: `exec` for programs of the host. */
+  /** How it was reached: `exec` for programs of the host, `ssh` for scripts on other hosts. */
   readonly backend: string;
   /** What was asked, without anything that varies from volume to volume: the program's name. */
   readonly request: string;

@@ -35,7 +35,7 @@ export type ParseConnection = (text: string, file: string) => ParsedConnection;
 export function makeConnection(
   name: string,
   parsed: ParsedConnection,
-  common: Pick<DriverEnvironment, 'csiName' | 'nodeName' | 'stateDirectory' | 'run' | 'log' | 'copies'>,
+  common: Pick<DriverEnvironment, 'csiName' | 'nodeName' | 'stateDirectory' | 'run' | 'ssh' | 'log' | 'copies'>,
   node: NodeView,
   topologyPrefix: string,
 ): Connection {

@@ -1,5 +1,6 @@
 /** What the process tells the proxy about where it runs. */
 import type { RunCommand } from '../backends/exec/run.ts';
+import type { SshHosts } from '../backends/ssh/ssh-hosts.ts';
 import type { NodeOptions } from '../config/common.ts';
 import type { CopyMeter } from '../core/copies.ts';
 import type { Driver, NodeOperations } from '../core/driver.ts';
@@ -15,6 +16,7 @@ export interface ProxyEnvironment extends LocalNodeFacts {
   readonly stateDirectory?: string | undefined;
   readonly run: RunCommand;
   readonly log: Logger;
+  readonly ssh?: SshHosts | undefined;
   readonly copies?: CopyMeter | undefined;
   readonly driverType: (name: string) => DriverType | undefined;
   readonly driverNames: readonly string[];

@@ -13,11 +13,13 @@ export interface Command {
   /** Added to the environment. */
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Exit codes that are an answer, not a failure. Default: 0 only. */
-  readonly accept?: readonly number[] | undefined;
+  readonly accept?: readonly number[] | 'any' | undefined;
   /** Told each line of standard output as it comes, without its end. True: the line was used up and is not kept. */
   readonly takeLine?: ((line: string) => boolean) | undefined;
   /** Bytes kept of each output stream. Default: 1 MiB. */
   readonly keepBytes?: number | undefined;
+  /** Told of each piece of standard error as it comes. */
+  readonly onStderr?: ((text: string) => void) | undefined;
 }
 
 export interface CommandOutput {

@@ -61,6 +61,8 @@ export function createRunner(options: RunnerOptions = {}): RunCommand {
     const keepBytes = command.keepBytes ?? outputLimit;
     const stdout = collectOutput(child.stdout, keepBytes, command.takeLine);
     const stderr = collectOutput(child.stderr, keepBytes);
+    const { onStderr } = command;
+    if (onStderr) child.stderr?.on('data', (chunk: Buffer) => onStderr(chunk.toString('utf8')));
     const ending = await supervise(child, {
       ...graces,
       signal: call.signal,
@@ -146,7 +148,8 @@ function outcomeOf(ending: Ending, command: Command): CommandOutcome {
   if (ending.reason) return ending.reason.code === 'DEADLINE_EXCEEDED' ? 'timeout' : 'cancelled';
   if (ending.spawnError) return 'missing';
   const accepted = command.accept ?? [0];
-  return ending.exitCode !== null && accepted.includes(ending.exitCode) ? 'ok' : 'failed';
+  if (ending.exitCode === null) return 'failed';
+  return accepted === 'any' || accepted.includes(ending.exitCode) ? 'ok' : 'failed';
 }
 
 function answer(code: number, output: { stdout: string; stderr: string }, truncated: boolean): CommandOutput {

@@ -1,0 +1,117 @@
+/** The ZFS of one host: its commands in few round trips, and what it can do, found out once. */
+import type { CallContext } from '../../core/call.ts';
+import { CallError } from '../../core/errors.ts';
+import type { Shell } from '../shell/shell.ts';
+import { runSteps, type Step, type StepResult, type StepsOptions } from '../shell/steps.ts';
+import { type Dataset, type DatasetType, parseJson, parseText } from './dataset.ts';
+import { StepFailed } from './failure.ts';
+
+export interface ZfsPrograms {
+  readonly zfs: string;
+  readonly zpool: string;
+  readonly sudo: string;
+  /** Everything is run with sudo. */
+  readonly sudoEnabled: boolean;
+}
+
+export interface ZfsHost {
+  /** For messages. */
+  readonly host: string;
+  /** A command of zfs(8). */
+  zfs(...args: readonly string[]): readonly string[];
+  /** A command of zpool(8). */
+  zpool(...args: readonly string[]): readonly string[];
+  /** Another program of the host, with sudo when ZFS has it. */
+  program(...argv: readonly string[]): readonly string[];
+  /** Runs steps in one round trip; see {@link runSteps}. */
+  run(
+    call: CallContext,
+    title: string,
+    steps: readonly [Step, ...Step[]],
+    options?: Partial<StepsOptions>,
+  ): Promise<readonly [StepResult, ...StepResult[]]>;
+  /** A step that reads datasets, for {@link ZfsHost.run}, and what reads its result. */
+  reading(call: CallContext, wanted: Reading): Promise<ReadingStep>;
+  /** Reads datasets: one round trip. Throws NOT_FOUND when the named one is not there. */
+  read(call: CallContext, wanted: Reading): Promise<readonly Dataset[]>;
+  close(): Promise<void>;
+}
+
+export interface Reading {
+  readonly name: string;
+  readonly properties: readonly string[];
+  /** Default: the named one itself. */
+  readonly depth?: number | 'all' | undefined;
+  /** Default: any. */
+  readonly types?: readonly DatasetType[] | undefined;
+}
+
+export interface ReadingStep {
+  readonly argv: readonly string[];
+  /** Throws {@link StepFailed} when it failed. */
+  datasets(result: StepResult): readonly Dataset[];
+}
+
+/** Milliseconds that commands may take which only look or change one dataset. */
+const usualMs = 120_000;
+
+export function createZfsHost(shell: Shell, programs: ZfsPrograms): ZfsHost {
+  const { host } = shell;
+  const sudo = programs.sudoEnabled ? [programs.sudo, '-n'] : [];
+  const zfs = (...args: readonly string[]) => [...sudo, programs.zfs, ...args];
+  const run: ZfsHost['run'] = (call, title, steps, options) =>
+    runSteps(call, shell, steps, { title, timeoutMs: usualMs, ...options });
+
+  let json: Promise<boolean> | undefined;
+  /** `-j` came with OpenZFS 2.3. */
+  function hasJson(call: CallContext): Promise<boolean> {
+    json ??= run(call, 'zfs version', [{ argv: zfs('version') }]).then(([result]) => isAtLeast(result, 2, 3));
+    json.catch(() => {
+      json = undefined;
+    });
+    return json;
+  }
+
+  async function reading(call: CallContext, { name, properties, depth, types }: Reading): Promise<ReadingStep> {
+    const asked = [...new Set(['type', ...properties])];
+    const isJson = await hasJson(call);
+    const scope = [
+      ...(depth === undefined ? [] : depth === 'all' ? ['-r'] : ['-d', String(depth)]),
+      ...(types ? ['-t', types.join(',')] : []),
+    ];
+    const argv = isJson
+      ? zfs('get', '-j', '-p', ...scope, asked.join(','), name)
+      : zfs('get', '-Hp', '-o', 'name,property,value,source', ...scope, asked.join(','), name);
+    return {
+      argv,
+      datasets(result) {
+        if (result.code !== 0) throw new StepFailed(host, `zfs get … ${name}`, result);
+        return isJson ? parseJson(result.stdout) : parseText(result.stdout, asked);
+      },
+    };
+  }
+
+  return {
+    host,
+    zfs,
+    zpool: (...args) => [...sudo, programs.zpool, ...args],
+    program: (...argv) => [...sudo, ...argv],
+    run,
+    reading,
+    async read(call, wanted) {
+      const step = await reading(call, wanted);
+      const [result] = await run(call, 'zfs get', [step]);
+      return step.datasets(result);
+    },
+    close: () => shell.close(),
+  };
+}
+
+/** `zfs-2.3.9-1` and `zfs-kmod-2.3.9-1`: program and kernel module may differ, and the program is what prints. Old ones have no `version`. */
+function isAtLeast({ code, stdout, stderr }: StepResult, major: number, minor: number): boolean {
+  if (code === 126 || code === 127) throw new CallError('FAILED_PRECONDITION', `zfs cannot be run: ${stderr.trim()}`);
+  const found = /^zfs-(\d+)\.(\d+)/m.exec(stdout);
+  if (!found) return false;
+  const [has, andHas] = [Number(found[1]), Number(found[2])];
+  return has > major || (has === major && andHas >= minor);
+}

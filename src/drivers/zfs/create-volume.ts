@@ -1,0 +1,154 @@
+/**
+ * CreateVolume. What makes the dataset and what reads it go in one round trip, what is left to be done in another: sharing it, permissions, and the
+ * mark that it is complete, which is set last. A repeated request finds at which of these the first one ended.
+ */
+
+import type { Step } from '../../backends/shell/steps.ts';
+import { type Dataset, numberOf, valueIn } from '../../backends/zfs/dataset.ts';
+import { failureKind, StepFailed } from '../../backends/zfs/failure.ts';
+import type { CallContext } from '../../core/call.ts';
+import { CallError } from '../../core/errors.ts';
+import { formatSize } from '../../core/sizes.ts';
+import type { Volume, VolumeSpec } from '../../core/volume.ts';
+import { requireCapabilities } from '../common/capability-check.ts';
+import { chooseSize, fitsRange, requireRange } from '../common/capacity.ts';
+import { sameParameters } from '../common/parameters.ts';
+import { requireHere } from '../common/reach.ts';
+import { volumeId } from '../common/volume-id.ts';
+import { fillFromSource, openSource, type ZfsSource } from './fill.ts';
+import { permissionSteps } from './permissions.ts';
+import { volumeDataset, type ZfsStore } from './store.ts';
+import { userProperties } from './user-properties.ts';
+import { isComplete, isManaged, parametersOf, sizeOf, sourceOf, volumeOf, volumeProperties } from './volume-answer.ts';
+import {
+  asAssignments,
+  asOptions,
+  chosenProperties,
+  markingProperties,
+  sizeProperties,
+  volumeBlockBytes,
+} from './wanted-properties.ts';
+
+/** Makes a volume, or answers with the one that an equal request made before. */
+export async function createVolume(store: ZfsStore, call: CallContext, spec: VolumeSpec): Promise<Volume> {
+  const id = volumeId(spec, store.naming);
+  requireCapabilities(spec.capabilities, store.rules);
+  if (Object.keys(spec.mutableParameters).length > 0) {
+    throw new CallError('INVALID_ARGUMENT', 'this driver has no mutable parameters');
+  }
+  if (store.topology) requireHere(spec.topology, store.topology);
+  requireRange(spec.capacity);
+  store.share.check?.({ volumeId: id, dataset: volumeDataset(store, id), parameters: spec.parameters });
+
+  const found = spec.source ? await filled(store, call, spec, id) : await made(store, call, spec, id);
+  requireSame(store, found, spec);
+  return await complete(store, call, spec, found);
+}
+
+/** A new, empty volume, or the one that is there. */
+async function made(store: ZfsStore, call: CallContext, spec: VolumeSpec, id: string): Promise<Dataset> {
+  const { zfs } = store;
+  const name = volumeDataset(store, id);
+  const sizeBytes = roundedSize(store, spec, 0);
+  const size =
+    store.kind === 'volume' ? ['-b', String(volumeBlockBytes(store, spec.parameters)), '-V', String(sizeBytes)] : [];
+  const properties = {
+    ...chosenProperties(store, spec, 'new'),
+    ...sizeProperties(store, sizeBytes),
+    ...markingProperties(store, spec, sizeBytes),
+  };
+  const reading = await zfs.reading(call, { name, properties: volumeProperties(store) });
+  const create: Step = { argv: zfs.zfs('create', ...size, ...asOptions(properties), name), goOn: 'any' };
+  let [result, state] = await zfs.run(call, 'zfs create', [create, { argv: reading.argv }]);
+  if (result.code !== 0 && state?.code !== 0 && failureKind(result) === 'missing') {
+    // The first volume of all: what is above is not there yet.
+    const parent = { argv: zfs.zfs('create', '-p', store.options.datasetParentName) };
+    const results = await zfs.run(call, 'zfs create', [parent, create, { argv: reading.argv }]);
+    if (results[0].code !== 0)
+      throw new StepFailed(zfs.host, `zfs create -p ${store.options.datasetParentName}`, results[0]);
+    [, result = results[0], state] = results;
+  }
+  // Whether it was made now or before is told by what is there, not by what was said.
+  if (state?.code !== 0)
+    throw new StepFailed(zfs.host, `zfs create ${name}`, result.code === 0 ? (state ?? result) : result);
+  return only(reading.datasets(state), name);
+}
+
+async function filled(store: ZfsStore, call: CallContext, spec: VolumeSpec, id: string): Promise<Dataset> {
+  const source = await openSource(store, call, spec, id);
+  if (source.target) return source.target;
+  const sizeBytes = roundedSize(store, spec, source.sizeBytes);
+  return await fillFromSource(store, call, spec, id, source as ZfsSource, sizeBytes);
+}
+
+/** Bytes: what is asked for, at least what the content needs; for a block device a multiple of its blocks. Throws OUT_OF_RANGE. */
+function roundedSize(store: ZfsStore, spec: VolumeSpec, least: number): number {
+  const bytes = chooseSize(spec.capacity, least);
+  if (store.kind === 'filesystem') return bytes;
+  const block = volumeBlockBytes(store, spec.parameters);
+  const rounded = Math.ceil(bytes / block) * block;
+  if (fitsRange(rounded, spec.capacity)) return rounded;
+  throw new CallError('OUT_OF_RANGE', `${bytes} bytes are ${rounded} in blocks of ${block}, which is above the limit`);
+}
+
+/** Throws ALREADY_EXISTS when the volume of this name was made by another request. */
+function requireSame(store: ZfsStore, dataset: Dataset, spec: VolumeSpec): void {
+  const { name } = dataset;
+  const refuse = (why: string) =>
+    new CallError('ALREADY_EXISTS', `${name} on ${store.zfs.host} exists already, ${why}`);
+  if (!isManaged(dataset))
+    throw refuse('but is not managed: adopt it with `switchboard ctl adopt`, or choose another name');
+  if (dataset.type !== store.kind) throw refuse(`as a ${dataset.type}`);
+  const size = sizeOf(store, dataset);
+  if (size !== undefined && !fitsRange(size, spec.capacity)) throw refuse(`with a size of ${formatSize(size)}`);
+  const source = sourceOf(dataset);
+  if (source?.type !== spec.source?.type || source?.id !== spec.source?.id) {
+    throw refuse(source ? `made from ${source.type} ${source.id}` : 'but was not made from a source');
+  }
+  const parameters = parametersOf(dataset);
+  if (parameters && !sameParameters(parameters, spec.parameters)) throw refuse('made with other parameters');
+}
+
+/** Does what is left to be done. */
+async function complete(store: ZfsStore, call: CallContext, spec: VolumeSpec, dataset: Dataset): Promise<Volume> {
+  const { zfs, share } = store;
+  if (isComplete(dataset) && valueIn(dataset, 'mounted') !== 'no') return volumeOf(store, dataset);
+  const { name } = dataset;
+  const shared =
+    share.byProperties?.(dataset) ??
+    (await share.publish(
+      call,
+      { volumeId: name.slice(name.lastIndexOf('/') + 1), dataset: name, parameters: spec.parameters },
+      dataset,
+    ));
+  const kept = {
+    ...shared.properties,
+    [userProperties.shareContext]: JSON.stringify(shared.context),
+    [userProperties.success]: 'true',
+  };
+  const path = valueIn(dataset, 'mountpoint');
+  const sizeBytes = sizeOf(store, dataset) ?? 0;
+  const grows = store.kind === 'volume' && (numberOf(dataset, 'volsize') ?? sizeBytes) < sizeBytes;
+  const steps: readonly Step[] = [
+    ...(grows ? [{ argv: zfs.zfs('set', `volsize=${sizeBytes}`, name) }] : []),
+    // A crash within `zfs create` may leave it unmounted. Mounting shares it as well.
+    ...(valueIn(dataset, 'mounted') === 'no' && path?.startsWith('/') ? [{ argv: zfs.zfs('mount', name) }] : []),
+    ...(path?.startsWith('/') ? permissionSteps(store, path) : []),
+    { argv: zfs.zfs('set', ...asAssignments(kept), name) },
+  ];
+  const results = await zfs.run(call, 'zfs set', steps as [Step, ...Step[]]);
+  const last = results.at(-1) ?? results[0];
+  if (last.code !== 0) {
+    const argv = steps[results.length - 1]?.argv ?? [];
+    throw new StepFailed(zfs.host, `${argv.filter((word) => !word.includes('=')).join(' ')}`, last);
+  }
+  const now = grows ? { ...kept, volsize: String(sizeBytes) } : kept;
+  const properties = Object.entries(now).map(([key, value]) => [key, { value, source: 'local' as const }]);
+  return volumeOf(store, { ...dataset, properties: { ...dataset.properties, ...Object.fromEntries(properties) } });
+}
+
+function only(datasets: readonly Dataset[], name: string): Dataset {
+  const found = datasets.find((dataset) => dataset.name === name);
+  if (!found) throw new CallError('INTERNAL', `zfs said nothing of ${name}`);
+  return found;
+}

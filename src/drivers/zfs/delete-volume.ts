@@ -1,0 +1,106 @@
+/** DeleteVolume: looks first, and changes nothing when something is in the way. */
+
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Step, StepResult } from '../../backends/shell/steps.ts';
+import { valueIn } from '../../backends/zfs/dataset.ts';
+import { failureKind, StepFailed } from '../../backends/zfs/failure.ts';
+import { type CallContext, reasonOf } from '../../core/call.ts';
+import { CallError } from '../../core/errors.ts';
+import { workNameOf } from './copy-dataset.ts';
+import { type Dependants, dependantProperties, dependantsOf } from './dependants.ts';
+import { volumeDataset, type ZfsStore } from './store.ts';
+import { forVolume } from './user-properties.ts';
+import { isManaged, volumeProperties } from './volume-answer.ts';
+
+/** Success when it is gone. FAILED_PRECONDITION while snapshots or clones of it live, or it is in use. */
+export async function deleteVolume(store: ZfsStore, call: CallContext, volumeId: string): Promise<void> {
+  const { zfs } = store;
+  const name = volumeDataset(store, volumeId);
+  const properties = [...volumeProperties(store), ...dependantProperties, 'origin'];
+  const reading = await zfs.reading(call, { name, properties, depth: 'all' });
+  // An interrupted copy that was to become this volume goes with it.
+  const work = await zfs.reading(call, { name: workNameOf(name), properties: [] });
+  const [result, half] = await zfs.run(call, 'zfs get', [
+    { argv: reading.argv, goOn: 'any' },
+    { argv: work.argv, goOn: 'any' },
+  ]);
+  const datasets = result.code !== 0 && failureKind(result) === 'missing' ? [] : reading.datasets(result);
+  const volume = datasets.find((dataset) => dataset.name === name);
+  const leftover = half?.code === 0 ? [zfs.zfs('destroy', '-r', workNameOf(name))] : [];
+  if (!volume) {
+    await store.share.withdraw?.(call, { volumeId, dataset: name }, undefined);
+    for (const argv of leftover) await destroyed(store, call, name, [{ argv }]);
+    return;
+  }
+  if (!isManaged(volume)) {
+    throw new CallError(
+      'FAILED_PRECONDITION',
+      `${name} on ${zfs.host} was not made as a volume, and is not deleted as one`,
+    );
+  }
+  const dependants = dependantsOf(name, datasets);
+  requireFree(store, name, dependants);
+
+  await store.share.withdraw?.(call, { volumeId, dataset: name }, volume);
+  const snapshots = dependants.snapshots.map((one) => one.name.slice(name.length + 1));
+  const origin = valueIn(volume, 'origin');
+  const steps: readonly Step[] = [
+    // By name: one that was made meanwhile is not destroyed without a look.
+    ...(snapshots.length > 0 ? [{ argv: zfs.zfs('destroy', `${name}@${snapshots.join(',')}`) }] : []),
+    { argv: zfs.zfs('destroy', '-f', name) },
+    // The snapshot that was made for this clone alone.
+    ...(origin?.endsWith(`@${forVolume(volumeId)}`)
+      ? [{ argv: zfs.zfs('destroy', '-d', origin), goOn: 'any' as const }]
+      : []),
+    ...leftover.map((argv) => ({ argv })),
+  ];
+  await destroyed(store, call, name, steps);
+}
+
+/** Throws FAILED_PRECONDITION, naming everything that is in the way. */
+function requireFree({ zfs, options }: ZfsStore, name: string, { snapshots, children }: Dependants): void {
+  const clones = snapshots.flatMap((one) => one.clones);
+  const held = snapshots.filter((one) => one.isHeld).map((one) => one.name);
+  const managed = snapshots.filter((one) => one.kind === 'managed').map((one) => one.name);
+  const foreign = snapshots.filter((one) => one.kind === 'foreign').map((one) => one.name);
+  const inTheWay = [
+    ...describe('clones of it', clones),
+    ...describe('snapshots of it', managed),
+    ...describe('snapshots that are held', held),
+    ...describe('snapshots that were not made through CSI', options.foreignSnapshots === 'refuse' ? foreign : []),
+    ...describe('datasets below it', children),
+  ];
+  if (inTheWay.length === 0) return;
+  throw new CallError('FAILED_PRECONDITION', `${name} on ${zfs.host} stays, for there are ${inTheWay.join(' and ')}`);
+}
+
+function describe(what: string, names: readonly string[]): readonly string[] {
+  if (names.length === 0) return [];
+  const shown = names.slice(0, 3).join(', ');
+  return [`${what} (${shown}${names.length > 3 ? ` and ${names.length - 3} more` : ''})`];
+}
+
+/** Milliseconds between attempts while something that has just ended lets go. */
+const busyPauses = [200, 500, 1000, 2000, 4000];
+
+async function destroyed(store: ZfsStore, call: CallContext, name: string, steps: readonly Step[]): Promise<void> {
+  const { zfs } = store;
+  let left = steps;
+  for (const pause of [...busyPauses, undefined]) {
+    const results = await zfs.run(call, 'zfs destroy', left as [Step, ...Step[]]);
+    const last: StepResult = results.at(-1) ?? results[0];
+    const kind = last.code === 0 ? undefined : failureKind(last);
+    const isLast = results.length === left.length;
+    if (isLast && (kind === undefined || kind === 'missing' || left.at(-1)?.goOn === 'any')) return;
+    if (kind !== 'busy' && kind !== 'missing') throw new StepFailed(zfs.host, `zfs destroy ${name}`, last);
+    if (kind === 'busy' && pause === undefined) throw new StepFailed(zfs.host, `zfs destroy ${name}`, last);
+    left = left.slice(results.length - (kind === 'missing' ? 0 : 1));
+    if (kind === 'busy') await call.waitingFor(`users of ${name} to let go`, () => sleep(pause ?? 0, call.signal));
+  }
+}
+
+async function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal }).catch(() => {
+    throw reasonOf(signal);
+  });
+}

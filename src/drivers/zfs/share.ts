@@ -1,0 +1,36 @@
+/** The second half of a ZFS driver: how a dataset gets to the nodes. */
+import type { Dataset } from '../../backends/zfs/dataset.ts';
+import type { CallContext } from '../../core/call.ts';
+import type { Condition, VolumeContext, VolumeSpec } from '../../core/volume.ts';
+
+export interface Shared {
+  /** What nodes need, `node_attach_driver` included. Kept as it is with the volume. */
+  readonly context: VolumeContext;
+  /** User properties that are kept with the volume. */
+  readonly properties?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface ShareRequest {
+  readonly volumeId: string;
+  readonly dataset: string;
+  readonly parameters: VolumeSpec['parameters'];
+}
+
+export interface Share {
+  /** Properties that the dataset is made with. With them alone it may be shared already. */
+  readonly properties: Readonly<Record<string, string>>;
+  /** Properties that {@link Share.complete} and the others want to see. */
+  readonly wants: readonly string[];
+  /**
+   * What there is to tell about a dataset that is shared by its properties alone: no command is needed. Undefined: {@link Share.publish} is.
+   */
+  byProperties?(dataset: Dataset): Shared | undefined;
+  /** Shares the dataset. Repeated: the same answer. */
+  publish(call: CallContext, request: ShareRequest, dataset: Dataset): Promise<Shared>;
+  /** Takes the share back, also when only part of it is there. The dataset is still there; it is to be destroyed. */
+  withdraw?(call: CallContext, request: Omit<ShareRequest, 'parameters'>, dataset: Dataset | undefined): Promise<void>;
+  /** Undefined: nothing is wrong with the share, as far as the dataset tells. */
+  conditionOf?(dataset: Dataset): Condition | undefined;
+  /** Throws INVALID_ARGUMENT when the share's name cannot be made for this volume. */
+  check?(request: ShareRequest): void;
+}

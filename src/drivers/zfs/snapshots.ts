@@ -1,0 +1,103 @@
+/** The snapshot operations of a ZFS driver. */
+
+import type { Step } from '../../backends/shell/steps.ts';
+import { type Dataset, ownValue } from '../../backends/zfs/dataset.ts';
+import { failureKind, StepFailed } from '../../backends/zfs/failure.ts';
+import type { CallContext } from '../../core/call.ts';
+import type { SnapshotFilter, SnapshotOperations } from '../../core/driver.ts';
+import { CallError } from '../../core/errors.ts';
+import type { Page, PageRequest, Snapshot } from '../../core/volume.ts';
+import { pageOfIds } from '../common/paging.ts';
+import { isVolumeId } from '../common/volume-id.ts';
+import { createSnapshot } from './create-snapshot.ts';
+import { readSnapshot, readSnapshotDataset, snapshotOf, snapshotProperties } from './snapshot-answer.ts';
+import { readSnapshotId, snapshotDataset } from './snapshot-id.ts';
+import { volumeDataset, type ZfsStore } from './store.ts';
+import { userProperties } from './user-properties.ts';
+
+export function zfsSnapshots(store: ZfsStore): SnapshotOperations {
+  return {
+    create: (call, spec) => createSnapshot(store, call, spec),
+    delete: (call, id) => deleteSnapshot(store, call, id),
+    async get(call, id) {
+      const snapshotId = readSnapshotId(id);
+      const found = snapshotId && (await readSnapshot(store, call, snapshotId));
+      if (!found) throw new CallError('NOT_FOUND', `there is no snapshot ${JSON.stringify(id)}`);
+      return found;
+    },
+    list: (call, filter, page) => listSnapshots(store, call, filter, page),
+  };
+}
+
+/** Success when it is gone. An attached one with clones is marked for ZFS, which destroys it with the last of them. */
+async function deleteSnapshot(store: ZfsStore, call: CallContext, id: string): Promise<void> {
+  const snapshotId = readSnapshotId(id);
+  if (!snapshotId) return;
+  if (snapshotId.detached && store.options.detachedSnapshotsDatasetParentName === undefined) return;
+  const { zfs } = store;
+  const name = snapshotDataset(store, snapshotId);
+  const dataset = await readSnapshotDataset(store, call, name);
+  if (!dataset) return;
+  if (ownValue(dataset, userProperties.managed) !== 'true') {
+    throw new CallError(
+      'FAILED_PRECONDITION',
+      `${name} on ${zfs.host} was not made as a snapshot, and is not deleted as one`,
+    );
+  }
+  const container = name.slice(0, name.lastIndexOf('/'));
+  const steps: [Step, ...Step[]] = snapshotId.detached
+    ? // Without -r and -R: clones of it keep it. The folder of a volume's snapshots goes with the last of them.
+      [{ argv: zfs.zfs('destroy', '-f', name) }, { argv: zfs.zfs('destroy', container), goOn: 'any' }]
+    : [{ argv: zfs.zfs('destroy', '-d', name) }];
+  const [result] = await zfs.run(call, 'zfs destroy', steps);
+  if (result.code !== 0 && failureKind(result) !== 'missing')
+    throw new StepFailed(zfs.host, `zfs destroy ${name}`, result);
+}
+
+async function listSnapshots(
+  store: ZfsStore,
+  call: CallContext,
+  filter: SnapshotFilter,
+  page: PageRequest,
+): Promise<Page<Snapshot>> {
+  const found = await findSnapshots(store, call, filter);
+  const byId = new Map(found.map((snapshot) => [snapshot.id, snapshot]));
+  const { ids, nextToken } = pageOfIds([...byId.keys()], page);
+  const entries = ids.flatMap((id) => byId.get(id) ?? []);
+  return nextToken === undefined ? { entries } : { entries, nextToken };
+}
+
+async function findSnapshots(store: ZfsStore, call: CallContext, filter: SnapshotFilter): Promise<readonly Snapshot[]> {
+  const { snapshotId, sourceVolumeId } = filter;
+  if (snapshotId !== undefined) {
+    const id = readSnapshotId(snapshotId);
+    const found = id && (await readSnapshot(store, call, id));
+    return found && (sourceVolumeId === undefined || found.sourceVolumeId === sourceVolumeId) ? [found] : [];
+  }
+  if (sourceVolumeId !== undefined && !isVolumeId(sourceVolumeId)) return [];
+  const { datasetParentName: volumes, detachedSnapshotsDatasetParentName: detached } = store.options;
+  const attachedRoot = sourceVolumeId === undefined ? volumes : volumeDataset(store, sourceVolumeId);
+  const detachedRoot = detached && (sourceVolumeId === undefined ? detached : `${detached}/${sourceVolumeId}`);
+  return await readAll(store, call, [
+    { name: attachedRoot, types: ['snapshot'] },
+    ...(detachedRoot ? [{ name: detachedRoot, types: [store.kind] as const }] : []),
+  ]);
+}
+
+async function readAll(
+  store: ZfsStore,
+  call: CallContext,
+  roots: readonly { readonly name: string; readonly types: readonly Dataset['type'][] }[],
+): Promise<readonly Snapshot[]> {
+  const { zfs } = store;
+  const readings = await Promise.all(
+    roots.map((root) => zfs.reading(call, { ...root, depth: 'all', properties: snapshotProperties })),
+  );
+  const steps = readings.map(({ argv }) => ({ argv, goOn: 'any' as const })) as unknown as [Step, ...Step[]];
+  const results = await zfs.run(call, 'zfs get', steps);
+  return readings.flatMap((reading, index) => {
+    const result = results[index];
+    if (!result || (result.code !== 0 && failureKind(result) === 'missing')) return [];
+    return reading.datasets(result).flatMap((dataset) => snapshotOf(store, dataset) ?? []);
+  });
+}
