@@ -32,6 +32,11 @@ export interface Directory {
   readonly node?: Topology | undefined;
   /** Where on this node a folder is mounted, as far as that can be seen. */
   readonly mountPointsOf?: ((path: string) => Promise<readonly string[]>) | undefined;
+  /**
+   * The base path is on a server. It may refuse attributes that this machine's kernel shows on its files, such as security labels; copies are made
+   * without those.
+   */
+  readonly onServer?: boolean | undefined;
   /** Limits volumes to their size; undefined: the size is only remembered. */
   readonly quotas: ProjectQuotas;
   /** DeleteVolume leaves everything as it is (`_private.csi.volume.deleteStrategy: retain`). */

@@ -164,6 +164,7 @@ function directoryOf(kind: ShareKind, options: Options, environment: DriverEnvir
       const share = context(posix.relative(layout.base, path)).share ?? '';
       return mountPointsOf(kind.fsTypes[0] ?? '', kind.sourceOf(settings.shareHost, share), await readMountTable());
     },
+    onServer: settings.controllerMount !== 'local',
     quotas: createProjectQuotas({ enforce: false, layout, files, hostView, run }),
     retain: volume?.deleteStrategy === 'retain',
   };
