@@ -25,6 +25,11 @@ export interface OperationRequest {
   readonly claims: readonly Claim[];
   /** The operation is aborted after this many milliseconds. */
   readonly limitMs: number;
+  /**
+   * Ends, and waits for the end of, operations that have for themselves what this one wants, when nobody waits for them any more. Those that only
+   * share it, such as copies of a volume into others, are not ended.
+   */
+  readonly endsAbandoned?: boolean;
 }
 
 /** An operation in flight, for people. */
@@ -89,9 +94,17 @@ export function createOperations(now: () => number = Date.now): Operations {
     return operation;
   }
 
+  async function endAbandoned(call: CallContext, request: OperationRequest): Promise<void> {
+    const reason = new CallError('ABORTED', `it was ended by ${request.title}`);
+    const inTheWay = [...running.values()].filter((one) => one.callers.length === 0 && isTaken(request, one.request));
+    for (const one of inTheWay) one.controller.abort(reason);
+    await untilOver(call.signal, Promise.allSettled(inTheWay.map((one) => one.result)));
+  }
+
   return {
     async run<T>(call: CallContext, request: OperationRequest, work: (call: CallContext) => Promise<T>): Promise<T> {
       throwIfOver(call.signal);
+      if (request.endsAbandoned && !running.has(request.key)) await endAbandoned(call, request);
       let existing = running.get(request.key);
       while (existing?.controller.signal.aborted) {
         await untilOver(call.signal, Promise.allSettled([existing.result]));
@@ -135,6 +148,11 @@ function leave(operation: Running, reason: CallError): void {
 function conflict(wanted: readonly Claim[], held: readonly Claim[]): string | undefined {
   const clash = wanted.find((want) => held.some((hold) => hold.on === want.on && !(hold.shared && want.shared)));
   return clash?.on;
+}
+
+/** Whether `held` has for itself something that `wanted` wants. */
+function isTaken(wanted: OperationRequest, held: OperationRequest): boolean {
+  return wanted.claims.some((want) => held.claims.some((hold) => hold.on === want.on && !hold.shared));
 }
 
 function explain(request: OperationRequest, on: string, other: Running, now: number): string {

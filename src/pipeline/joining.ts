@@ -18,19 +18,24 @@ import { stableJson } from './stable-json.ts';
 const minute = 60_000;
 
 /**
- * How long an operation may take, in milliseconds, whoever waits for it. Filling a volume copies as much as there is; on a node, steps have
- * limits of their own and this is the net below them.
+ * How long an operation may take, in milliseconds, whoever waits for it. Filling a volume copies as much as there is, and ends by itself or when it
+ * is called off: its limit is the longest that a timer takes. On a node, steps have limits of their own and this is the net below them.
  */
-const limits = { copy: 24 * 60 * minute, change: 60 * minute, node: 10 * minute } as const;
+const limits = { copy: 2 ** 31 - 1, change: 60 * minute, node: 10 * minute } as const;
 
 /** The same driver with its changing operations joined. `operations` outlives the driver when a connection is reloaded: give the same one again. */
 export function joining(driver: Driver, operations: Operations): Driver {
   const run: Run = (call, title, request, claims, limitMs, work) =>
     operations.run(call, { title, key: stableJson([title, request, call.secrets]), claims, limitMs }, work);
+  // What is still done for a volume that is to be removed, and that nobody waits for, is done in vain.
+  const runLast: Run = (call, title, request, claims, limitMs, work) => {
+    const key = stableJson([title, request, call.secrets]);
+    return operations.run(call, { title, key, claims, limitMs, endsAbandoned: true }, work);
+  };
   const { volumes, snapshots, expansion, publication, node } = driver;
   return {
     ...driver,
-    ...(volumes && { volumes: joinVolumes(volumes, run) }),
+    ...(volumes && { volumes: joinVolumes(volumes, run, runLast) }),
     ...(snapshots && { snapshots: joinSnapshots(snapshots, run) }),
     ...(expansion && { expansion: joinExpansion(expansion, run) }),
     ...(publication && {
@@ -69,7 +74,7 @@ const published = (id: string): Claim => ({ on: `publication of volume ${id}` })
 const path = (at: string): Claim => ({ on: `path ${at}` });
 const shared = (claim: Claim): Claim => ({ ...claim, shared: true });
 
-function joinVolumes(volumes: VolumeOperations, run: Run): VolumeOperations {
+function joinVolumes(volumes: VolumeOperations, run: Run, runLast: Run): VolumeOperations {
   const { modify } = volumes;
   return {
     ...volumes,
@@ -79,7 +84,7 @@ function joinVolumes(volumes: VolumeOperations, run: Run): VolumeOperations {
       return run(call, `CreateVolume ${spec.name}`, spec, claims, limits.copy, (inner) => volumes.create(inner, spec));
     },
     delete: (call, id) =>
-      run(call, `DeleteVolume ${id}`, undefined, [volume(id)], limits.change, (inner) => volumes.delete(inner, id)),
+      runLast(call, `DeleteVolume ${id}`, undefined, [volume(id)], limits.change, (inner) => volumes.delete(inner, id)),
     ...(modify && {
       modify: (call, id, parameters) =>
         run(call, `ControllerModifyVolume ${id}`, parameters, [volume(id)], limits.change, (inner) =>

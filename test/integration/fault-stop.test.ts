@@ -2,8 +2,11 @@
 import assert from 'node:assert/strict';
 import { access, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { createVolume, deleteVolume, outcomeOf } from './csi-calls.ts';
-import { assertLeavesNothing, makeSite, type Site, until } from './server-under-test.ts';
+import { services } from '../../src/generated/services.js';
+import { createVolume, deleteSnapshot, deleteVolume, outcomeOf } from './csi-calls.ts';
+import { assertLeavesNothing, localDirectories, makeSite, type Site, until } from './server-under-test.ts';
+
+const { Controller } = services;
 
 /** Lets `cp` wait until {@link go} was called. */
 async function slowCopies(site: Site): Promise<void> {
@@ -72,7 +75,35 @@ test('SIGTERM ends work that goes on although its caller gave up', async (t) => 
   assert.equal((await call).code, 'DEADLINE_EXCEEDED');
   await server.stop();
   assert.deepEqual(await site.processes(), []);
-  assert.deepEqual(await unfinished(site), []);
+  assert.equal((await unfinished(site)).length, 1);
+  const next = await site.start();
+  for (const name of ['copy', 'source']) await deleteVolume(next, `v:local/${name}`);
+  await assertLeavesNothing(site, next);
+});
+
+test('SIGTERM does not wait for a snapshot that is not ready; the next server goes on with it', async (t) => {
+  const site = await makeSite(t);
+  await site.connect('local', `${localDirectories(site.data('local'))}  snapshots: { answer_within: 0 }\n`);
+  await slowCopies(site);
+  const server = await site.start();
+  await createVolume(server, 'source');
+  const first = await server.call(Controller.CreateSnapshot, { name: 'snap', sourceVolumeId: 'v:local/source' });
+  assert.equal(first.snapshot?.readyToUse, false);
+  await copying(site);
+  await server.stop();
+  assert.deepEqual(await site.processes(), []);
+  await writeFile(site.path('go'), '');
+  const next = await site.start();
+  const id = first.snapshot?.snapshotId;
+  await until(async () => {
+    const { entries } = await next.call(Controller.ListSnapshots, { snapshotId: id });
+    assert.equal(entries.length, 1);
+    assert.deepEqual(entries[0]?.snapshot?.creationTime, first.snapshot?.creationTime);
+    return entries[0]?.snapshot?.readyToUse === true;
+  });
+  await deleteSnapshot(next, id ?? '');
+  await deleteVolume(next, 'v:local/source');
+  await assertLeavesNothing(site, next);
 });
 
 test('SIGTERM amid many calls: each is whole or was not', async (t) => {

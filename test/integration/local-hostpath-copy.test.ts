@@ -3,6 +3,7 @@ import { mkdir, readdir, readFile, rename, stat, statfs, symlink, writeFile } fr
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createRunner } from '../../src/backends/exec/runner.ts';
+import { CallError } from '../../src/core/errors.ts';
 import { failure, makeBench, makeFolder, mountImage, sh, snapshotSpec, volumeSpec } from './local-hostpath-support.ts';
 
 const mkfs = {
@@ -112,6 +113,71 @@ for (const [name, command] of Object.entries(mkfs)) {
     assert.deepEqual(await readdir(join(base, 'v')), []);
   });
 }
+
+test('a copy that was broken off and gone on with keeps everything, and nothing else', async (t) => {
+  const point = await mountImage(t, 400, mkfs.ext4);
+  const base = join(point, 'base');
+  const stop = new AbortController();
+  const real = createRunner();
+  const first = await makeBench(t, {
+    base,
+    run: async (call, command) => {
+      const output = await real(call, command);
+      if (command.program !== 'cp') return output;
+      // What a copy looks like in the middle.
+      const target = command.args.at(-1) ?? '';
+      await sh('truncate', '-s', '1000', join(target, 'holes'));
+      await sh('rm', '-r', join(target, 'deep/er'));
+      await writeFile(join(target, 'removed since'), 'x');
+      await sh('chown', '0:0', target);
+      stop.abort(new CallError('UNAVAILABLE', 'the process stops'));
+      throw stop.signal.reason;
+    },
+  });
+  const { call, volumes } = first;
+  await volumes.create(call, volumeSpec('v1'));
+  await fill(join(base, 'v/v1'));
+  const original = comparable(await describe(join(base, 'v/v1')));
+  const clone = volumeSpec('clone', { source: { type: 'volume', id: 'v1' } });
+  await assert.rejects(volumes.create({ ...call, signal: stop.signal }, clone), failure('UNAVAILABLE'));
+  assert.equal((await readdir(join(base, '.switchboard/tmp'))).length, 1);
+  const next = await makeBench(t, { base });
+  await next.volumes.create(call, clone);
+  assert.ok(!next.commands.some(({ program }) => program === 'cp'));
+  assert.equal(comparable(await describe(join(base, 'v/clone'))), original);
+  assert.equal((await stat(join(base, 'v/clone/plain'))).ino, (await stat(join(base, 'v/clone/hard link'))).ino);
+  assert.ok((await stat(join(base, 'v/clone/holes'))).blocks * 512 < 2 ** 20);
+  assert.deepEqual(await readdir(join(base, '.switchboard/tmp')), []);
+});
+
+test('a copy that cannot be gone on with begins anew', async (t) => {
+  const base = join(await makeFolder(t), 'base');
+  const stop = new AbortController();
+  const first = await makeBench(t, {
+    base,
+    run: async (_call, { program, args }) => {
+      if (program !== 'cp') return { code: 0, stdout: '', stderr: '' };
+      await writeFile(join(args.at(-1) ?? '', 'half'), 'half');
+      stop.abort(new CallError('UNAVAILABLE', 'the process stops'));
+      throw stop.signal.reason;
+    },
+  });
+  const { call } = first;
+  await first.volumes.create(call, volumeSpec('v1'));
+  await writeFile(join(base, 'v/v1/file'), 'content');
+  const clone = volumeSpec('clone', { source: { type: 'volume', id: 'v1' } });
+  const broken = async () => {
+    await assert.rejects(first.volumes.create({ ...call, signal: stop.signal }, clone), failure('UNAVAILABLE'));
+    assert.equal((await readdir(join(base, '.switchboard/tmp'))).length, 1);
+  };
+  await broken();
+  // Without rsync on the host.
+  const next = await makeBench(t, { base, run: createRunner({ paths: { rsync: join(base, 'none') } }) });
+  await next.volumes.create(call, clone);
+  assert.deepEqual(await readdir(join(base, 'v/clone')), ['file']);
+  await next.volumes.delete(call, 'clone');
+  assert.deepEqual(await readdir(join(base, '.switchboard/tmp')), []);
+});
 
 for (const name of ['xfs', 'btrfs'] as const) {
   test(`copies on ${name} share their blocks`, async (t) => {

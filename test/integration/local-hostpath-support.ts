@@ -140,7 +140,16 @@ export function failure(code: string, message = /./): { code: string; message: R
 
 /** What is below the base path, without the empty folders that are always there. */
 export async function contents(base: string): Promise<string[]> {
-  const own = ['v', 's', '.switchboard', '.switchboard/v', '.switchboard/s', '.switchboard/p', '.switchboard/tmp'];
+  const own = [
+    'v',
+    's',
+    '.switchboard',
+    '.switchboard/v',
+    '.switchboard/s',
+    '.switchboard/p',
+    '.switchboard/c',
+    '.switchboard/tmp',
+  ];
   const all = (await readdir(base, { recursive: true })).filter((path) => !own.includes(path));
   return all.sort();
 }

@@ -102,7 +102,8 @@ export async function makeSite(t: TestContext): Promise<Site> {
     start: ({ args = [], env = {}, under = [] } = {}) => {
       const argv = [...under, process.execPath, bundlePath, '--config', config, '--endpoint', socket, ...args];
       // Children inherit the search path, by which they are found.
-      return startServer(argv, { PATH: `${path('bin')}:${process.env.PATH}`, ...env }, socket);
+      const own = { PATH: `${path('bin')}:${process.env.PATH}`, SWITCHBOARD_STATE_DIR: path('state') };
+      return startServer(argv, { ...own, ...env }, socket);
     },
     processes,
   };
@@ -206,4 +207,4 @@ export async function assertLeavesNothing(site: Site, server: Server): Promise<v
 }
 
 /** The folders of an empty base path. */
-const layout = /^[^/]+\/(v|s|\.switchboard(\/(v|s|p|tmp))?)$/;
+const layout = /^[^/]+\/(v|s|\.switchboard(\/(v|s|p|c|tmp))?)$/;

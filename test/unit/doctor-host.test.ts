@@ -39,6 +39,14 @@ describe('programs', () => {
     );
   });
 
+  test('the programs of repositories are needed where snapshots are kept in them', async () => {
+    const found = (more: { repositories?: readonly string[] }) =>
+      checkPrograms(machine({ locate: nowhere, connections: [connection('disk', 'local-hostpath', more)] }));
+    const [none, some] = [await found({}), await found({ repositories: ['restic'] })];
+    assert.deepEqual([only(none, 'restic').state, only(none, 'kopia').state], ['note', 'note']);
+    assert.deepEqual([only(some, 'restic').state, only(some, 'kopia').state], ['error', 'note']);
+  });
+
   test('the tools of a quota follow the file system of the base path', async () => {
     const mountInfo = '1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 8:2 / /x rw - xfs /dev/sda2 rw\n';
     const at = (basePath: string) => [connection('disk', 'local-hostpath', { basePath, quota: true })];

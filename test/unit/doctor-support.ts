@@ -80,7 +80,7 @@ export function connection(
   driver: string,
   more: Partial<ConfiguredConnection> = {},
 ): ConfiguredConnection {
-  return { name, driver, basePath: undefined, quota: false, open: async () => aDriver(), ...more };
+  return { name, driver, basePath: undefined, quota: false, repositories: [], open: async () => aDriver(), ...more };
 }
 
 export function aDriver(more: Partial<Driver> = {}): Driver {

@@ -157,7 +157,8 @@ test('the example of a connection is understood to the last key', async () => {
   const text = await readFile(new URL('../../examples/connections/local-hostpath.yaml', import.meta.url), 'utf8');
   const every = text.replace(/^#(?=\w+: )/gm, '');
   assert.notEqual(every, text);
-  const loaded = parseConfig(every, 'local-hostpath.yaml', () => localHostpath.schema, { env: {} });
+  const env = { RESTIC_PASSWORD: 'a', KOPIA_TOKEN: 'b' };
+  const loaded = parseConfig(every, 'local-hostpath.yaml', () => localHostpath.schema, { env });
   assert.deepEqual(loaded.warnings, []);
   assert.equal(loaded.value['local-hostpath'].dirPermissionsMode, 0o777);
   assert.equal(loaded.value.instance_id, 'disk1');

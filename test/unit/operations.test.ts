@@ -142,3 +142,27 @@ test('stop aborts what runs and waits for its end', async () => {
   await failed;
   assert.deepEqual(operations.active(), []);
 });
+
+test('a removal ends what nobody waits for any more, and only that', async () => {
+  const operations = createOperations();
+  const removal = (on: string) =>
+    request({ title: 'DeleteVolume', key: `delete ${on}`, claims: [{ on }], endsAbandoned: true });
+  const copy = request({ claims: [{ on: 'volume v2' }, { on: 'volume v1', shared: true }] });
+  const filling = work();
+  const impatient = caller();
+  const filled = operations.run(impatient.context, copy, filling.start);
+  await assert.rejects(operations.run(caller().context, removal('volume v2'), work().start), { code: 'ABORTED' });
+  impatient.leave('DEADLINE_EXCEEDED');
+  await assert.rejects(filled, { code: 'DEADLINE_EXCEEDED' });
+  // The source of a copy is only shared by it: that it is removed is no reason to end the copy.
+  await assert.rejects(operations.run(caller().context, removal('volume v1'), work().start), { code: 'ABORTED' });
+  assert.equal(filling.aborted(), false);
+  const removing = work();
+  const answers = Array.from({ length: 20 }, () =>
+    operations.run(caller().context, removal('volume v2'), removing.start),
+  );
+  removing.finish('gone');
+  assert.deepEqual(new Set(await Promise.all(answers)), new Set(['gone']));
+  assert.equal(filling.aborted(), true);
+  assert.equal(removing.runs(), 1);
+});

@@ -22,6 +22,8 @@ export interface ConfiguredConnection {
   readonly basePath: string | undefined;
   /** Sizes are enforced by the file system. */
   readonly quota: boolean;
+  /** What its snapshots are kept by besides folders: `restic`, `kopia`. */
+  readonly repositories: readonly string[];
   /** Makes its driver, which nothing has been asked of yet. */
   open(): Promise<Driver>;
 }
@@ -142,13 +144,16 @@ function isWarning({ severity }: Problem): boolean {
 }
 
 /** Drivers of directories keep their options in a block of their own, under the driver's name or that of what they mount. */
-function placeOf(driver: string, options: unknown): Pick<ConfiguredConnection, 'basePath' | 'quota'> {
+function placeOf(driver: string, options: unknown): Pick<ConfiguredConnection, 'basePath' | 'quota' | 'repositories'> {
   const blocks = options as Readonly<Record<string, unknown>>;
   const block = [driver, driver.replace(/-client$/, '')].map((name) => blocks[name]).find(isBlock);
-  const { controllerBasePath, quota } = block ?? {};
+  const { controllerBasePath, quota, snapshots } = block ?? {};
   return {
     basePath: typeof controllerBasePath === 'string' ? controllerBasePath : undefined,
     quota: quota === 'project',
+    repositories: isBlock(snapshots)
+      ? ['restic', 'kopia'].filter((one) => snapshots.default_driver === one || isBlock(snapshots[one]))
+      : [],
   };
 }
 

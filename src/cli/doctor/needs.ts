@@ -28,10 +28,13 @@ export function needsOf(
 ): Needs {
   const needs = new Map<Need, string[]>();
   const add = (need: Need, name: string) => needs.set(need, [...new Set([...(needs.get(need) ?? []), name])]);
-  for (const { name, driver, basePath, quota } of connections) {
+  for (const { name, driver, basePath, quota, repositories } of connections) {
     if (modes.controller && directoryDrivers.test(driver)) add('directories', name);
     if (modes.controller && quota && basePath !== undefined) {
       add(mounts.covering(basePath)?.fsType === 'xfs' ? 'xfs quota' : 'ext4 quota', name);
+    }
+    for (const need of ['restic', 'kopia'] as const) {
+      if (modes.controller && repositories.includes(need)) add(need, name);
     }
     // A pool of this machine is for making volumes as well as for mounting them.
     for (const [pattern, found] of byDriverName) {

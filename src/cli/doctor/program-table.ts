@@ -4,6 +4,8 @@
 export type Need =
   | 'mounts'
   | 'directories'
+  | 'restic'
+  | 'kopia'
   | 'xfs quota'
   | 'ext4 quota'
   | 'disks'
@@ -45,6 +47,11 @@ export const knownPrograms: readonly KnownProgram[] = [
   row('cp', ['directories'], 'copies volumes and snapshots', 'coreutils'),
   row('sync', ['directories'], 'makes copies durable', 'coreutils'),
   row('du', ['directories'], 'tells how large a volume is', 'coreutils'),
+  row('rsync', [], 'goes on with copies that were broken off, instead of beginning anew', 'rsync'),
+  row('restic', ['restic'], 'keeps snapshots in a repository', 'restic', ['version']),
+  row('kopia', ['kopia'], 'keeps snapshots in a repository', 'kopia, from kopia.io'),
+  row('mktemp', ['kopia'], 'makes the private folder of kopia', 'coreutils'),
+  row('rm', ['kopia'], 'removes the private folder of kopia', 'coreutils'),
   row('getent', [], 'finds users and groups by name', 'libc-bin or glibc-common'),
   row('chattr', ['ext4 quota'], 'sizes of directories on ext4', 'e2fsprogs', []),
   row('setquota', ['ext4 quota'], 'sizes of directories on ext4', 'quota', ownVersion),

@@ -2,6 +2,7 @@
 import { CommandFailed } from '../../backends/exec/command-failed.ts';
 import type { CommandOutput } from '../../backends/exec/run.ts';
 import { CallError, oneLine } from '../../core/errors.ts';
+import { completeCopy } from './complete-copy.ts';
 import type { CopyProgress } from './copy-progress.ts';
 import type { Call, Directory } from './directory.ts';
 import { flush } from './flush.ts';
@@ -12,6 +13,8 @@ import { whileMeasured } from './while-measured.ts';
  * Copies the contents and attributes of the folder `from` into the folder `to`, sharing the blocks where the file system can, and waits until
  * the copy is on the disk. `to` must be within a work folder. Throws RESOURCE_EXHAUSTED when it does not fit.
  *
+ * `broken`: a copy of the same folder was broken off there, which is gone on with.
+ *
  * A volume may be in use meanwhile: files that disappear before their turn are left out, as in any copy of a moving thing.
  */
 export async function copyTree(
@@ -20,11 +23,14 @@ export async function copyTree(
   from: string,
   to: string,
   progress: CopyProgress,
+  broken = false,
 ): Promise<void> {
+  if (broken && (await completeCopy(directory, call, { from, to }, progress))) return;
   const { run, hostView, files } = directory;
   const target = await hostView.pathOf(call, to);
   const source = await hostView.pathOf(call, from);
-  const args = ['-a', '--preserve=xattr', '--reflink=auto', '--sparse=auto', '-T', '--', `${source}/.`, target];
+  const attributes = directory.onServer ? [] : ['--preserve=xattr'];
+  const args = ['-a', ...attributes, '--reflink=auto', '--sparse=auto', '-T', '--', `${source}/.`, target];
   const copied = await whileMeasured(directory, call, to, progress, () =>
     run(call, { program: 'cp', args, timeoutMs: noLimitMs, accept: [0, 1] }),
   );

@@ -10,6 +10,7 @@ import { sameParameters } from '../common/parameters.ts';
 import { requireHere } from '../common/reach.ts';
 import { volumeId } from '../common/volume-id.ts';
 import type { Copies } from './copies.ts';
+import { withCopyWork } from './copy-work.ts';
 import type { Directory } from './directory.ts';
 import type { Present } from './entry.ts';
 import { appear, forget, rewrite, settle } from './entry.ts';
@@ -22,7 +23,7 @@ import { openSource, sourceId } from './source.ts';
 import { usedBytes } from './used-bytes.ts';
 import { volumeOf } from './volume-answer.ts';
 import type { Work } from './work.ts';
-import { makeLayout, withWork } from './work.ts';
+import { makeLayout } from './work.ts';
 import { newWork } from './work-name.ts';
 
 export interface VolumeParts {
@@ -69,24 +70,19 @@ async function make(
   const project = await directory.quotas.draw();
   let made: VolumeRecord | undefined;
   try {
-    await withWork(
-      directory,
-      async (work) => {
-        const path = work.data('v', id);
-        await directory.files.makeFolder(path);
-        if (project !== undefined) await directory.quotas.apply(call, project, id, path, sizeBytes);
-        if (source) {
-          const title = { what: `copy of ${source.title}`, engine: source.engine };
-          await copies.run(call, title, (progress) => source.fill(call, work, path, progress));
-        }
-        if (source && project !== undefined) await requireRoom(directory, call, path, sizeBytes);
-        await applyPermissions(directory, call, path, source ? undefined : 0o755);
-        throwIfOver(call.signal);
-        const record = recordOf(spec, work, sizeBytes, project);
-        if (await appear(directory, work, 'v', id, record)) made = record;
-      },
-      project,
-    );
+    await withCopyWork(directory, call, { area: 'v', id, from: source?.identity, project }, async (work, broken) => {
+      const path = work.data('v', id);
+      if (project !== undefined) await directory.quotas.apply(call, project, id, path, sizeBytes);
+      if (source) {
+        const title = { what: `copy of ${source.title}`, engine: source.engine };
+        await copies.run(call, title, (progress) => source.fill(call, { work, target: path, broken }, progress));
+      }
+      if (source && project !== undefined) await requireRoom(directory, call, path, sizeBytes);
+      await applyPermissions(directory, call, path, source ? undefined : 0o755);
+      throwIfOver(call.signal);
+      const record = recordOf(spec, work, sizeBytes, project);
+      if (await appear(directory, work, 'v', id, record)) made = record;
+    });
   } finally {
     if (!made && project !== undefined) await freeProject(directory, call, project);
   }

@@ -124,7 +124,7 @@ export async function disappear(
     if (project !== undefined) await quotas.release(call, project);
   };
   try {
-    await withWork(directory, move, project);
+    await withWork(directory, move, { project });
   } catch (error) {
     if (!cannotMove(error)) throw error;
     await disappearInPlace(directory, call, area, id, project);

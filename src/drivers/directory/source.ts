@@ -5,11 +5,18 @@ import type { CopyProgress } from './copy-progress.ts';
 import { copyTree } from './copy-tree.ts';
 import type { Call, Directory } from './directory.ts';
 import { look } from './entry.ts';
+import { identityOf } from './identity.ts';
 import { isId } from './layout.ts';
 import type { SnapshotDriver } from './options.ts';
 import { formatRepositoryId, parseSnapshotId } from './snapshot-id.ts';
 import type { Snapshots } from './snapshots.ts';
 import type { Work } from './work.ts';
+
+export interface FillTarget {
+  readonly work: Work;
+  readonly target: string;
+  readonly broken: boolean;
+}
 
 export interface Source {
   /** Bytes a volume made from it needs at least; zero: not known. */
@@ -17,8 +24,10 @@ export interface Source {
   /** For people. */
   readonly title: string;
   readonly engine: SnapshotDriver;
-  /** Fills the empty folder `target`, which is in the work folder, and waits until all is on the disk. */
-  fill(call: Call, work: Work, target: string, progress: CopyProgress): Promise<void>;
+  /** Tells it from an earlier or later one of the same name; undefined where filling from it cannot be gone on with. */
+  readonly identity: string | undefined;
+  /** Fills the folder `target`, which is in the work folder, and waits until all is on the disk. It is empty, or what is left of an earlier try (`broken`). */
+  fill(call: Call, where: FillTarget, progress: CopyProgress): Promise<void>;
 }
 
 /** Finds the source. Throws NOT_FOUND when it is not there, FAILED_PRECONDITION for a snapshot that is not ready. */
@@ -42,7 +51,8 @@ async function volumeAsSource(directory: Directory, id: string): Promise<Source 
     sizeBytes: entry.record?.sizeBytes ?? 0,
     title: `volume ${id}`,
     engine: 'filecopy',
-    fill: (call, _work, target, progress) => copyTree(directory, call, path, target, progress),
+    identity: await identityOf(directory, 'v', id, entry.record),
+    fill: (call, { target, broken }, progress) => copyTree(directory, call, path, target, progress, broken),
   };
 }
 

@@ -7,12 +7,14 @@
  */
 import { posix } from 'node:path';
 import { untilOver } from '../../core/call.ts';
-import { lifeOf, thisOwner } from '../../node/owner.ts';
+import { thisOwner } from '../../node/owner.ts';
 import type { Call, Directory } from './directory.ts';
+import { isAbandoned } from './is-abandoned.ts';
 import type { Area } from './layout.ts';
 import { isId } from './layout.ts';
+import { isAwaited } from './partial-copy.ts';
 import { readRecord } from './record.ts';
-import { believedMs, isRunning, workAt } from './work.ts';
+import { isRunning, workAt } from './work.ts';
 import type { WorkName } from './work-name.ts';
 import { formatWorkName, newWork, parseWorkName } from './work-name.ts';
 
@@ -66,19 +68,11 @@ function patience(): Promise<void> {
   });
 }
 
-/** Names in the work folder whose owners are dead. */
-async function leftovers({ files, layout }: Directory): Promise<readonly string[]> {
-  const names = (await files.list(layout.tmp)).filter((name) => !isRunning(name));
-  if (names.length === 0) return names;
-  const mine = await thisOwner();
+/** Names in the work folder whose owners are dead, and whose work nobody is expected to go on with. */
+async function leftovers(directory: Directory): Promise<readonly string[]> {
   const dead: string[] = [];
-  for (const name of names) {
-    const owner = parseWorkName(name)?.owner;
-    // This process's own works are in isRunning, so one that is not there was left when its removal failed.
-    const life = owner === undefined ? 'unknown' : owner === mine ? 'dead' : await lifeOf(owner);
-    if (life === 'alive') continue;
-    const touched = life === 'dead' ? undefined : await files.touchedAt(posix.join(layout.tmp, name));
-    if (life === 'dead' || (touched && Date.now() - touched.getTime() > believedMs)) dead.push(name);
+  for (const name of await directory.files.list(directory.layout.tmp)) {
+    if ((await isAbandoned(directory, name)) && !(await isAwaited(directory, name))) dead.push(name);
   }
   return dead;
 }

@@ -12,6 +12,7 @@ import { createVolume } from './create-volume.ts';
 import type { Directory } from './directory.ts';
 import { disappear, look, settle } from './entry.ts';
 import { idsOfRecords, isId } from './layout.ts';
+import { dropPartials } from './partial-copy.ts';
 import type { Snapshots } from './snapshots.ts';
 import type { Sweeper } from './sweep.ts';
 import { statusOf, volumeOf } from './volume-answer.ts';
@@ -49,6 +50,7 @@ export function directoryVolumes(
 
 async function deleteVolume(directory: Directory, call: CallContext, id: string): Promise<void> {
   const entry = await settle(directory, 'v', id);
+  await dropPartials(directory, call, 'v', id);
   if (entry.state === 'absent') return;
   const mountPoints = (await directory.mountPointsOf?.(directory.layout.data('v', id))) ?? [];
   if (mountPoints.length > 0) {

@@ -25,3 +25,17 @@ export function parseWorkName(text: string): WorkName | undefined {
   if (!match?.[1] || !match[2]) return undefined;
   return { owner: match[1], work: match[2], ...(match[3] && { project: Number(match[3]) }) };
 }
+
+/** The owner that a process gives a work which it leaves for others to go on with: of its machine's boot, and nobody. */
+export function releasedOwner(owner: Owner): Owner {
+  return `${bootOf(owner)}.0.0.0`;
+}
+
+export function isReleased(owner: Owner): boolean {
+  return owner.endsWith('.0.0.0');
+}
+
+/** Tells the times between two starts of machines apart. */
+export function bootOf(owner: Owner): string {
+  return owner.split('.')[0] ?? '';
+}

@@ -8,7 +8,7 @@ import { posix } from 'node:path';
 import { thisOwner } from '../../node/owner.ts';
 import type { Directory } from './directory.ts';
 import type { Area } from './layout.ts';
-import { formatWorkName, newWork } from './work-name.ts';
+import { formatWorkName, newWork, parseWorkName } from './work-name.ts';
 
 export interface Work {
   /** Distinguishes it from all others. */
@@ -37,21 +37,33 @@ export function isRunning(name: string): boolean {
   return running.has(name);
 }
 
-/** Gives `body` a folder to work in and removes the folder, with what is still in it, afterwards. `project`: the quota number that goes with it. */
+export interface WorkOptions {
+  /** The quota number that goes with it. */
+  readonly project?: number | undefined;
+  /** The name of a folder that this process has taken over from another work, to work in it on. */
+  readonly folder?: string | undefined;
+  /** Asked in the end: true leaves the folder and what is in it to others. */
+  readonly leave?: (() => boolean) | undefined;
+  /** Told of a folder that is left. */
+  readonly onLeft?: ((name: string) => Promise<void>) | undefined;
+}
+
+/** Gives `body` a folder to work in and removes the folder, with what is still in it, afterwards. */
 export async function withWork<T>(
   directory: Directory,
   body: (work: Work) => Promise<T>,
-  project?: number,
+  { project, folder, leave, onLeft }: WorkOptions = {},
 ): Promise<T> {
-  const id = newWork();
-  const name = formatWorkName({ owner: await thisOwner(), work: id, project });
+  const id = (folder === undefined ? undefined : parseWorkName(folder)?.work) ?? newWork();
+  const name = folder ?? formatWorkName({ owner: await thisOwner(), work: id, project });
   const path = posix.join(directory.layout.tmp, name);
   running.add(name);
   try {
-    await makeFolder(directory, path);
+    if (folder === undefined) await makeFolder(directory, path);
     return await keptAlive(directory, path, () => body(workAt(path, id)));
   } finally {
-    await removeLeft(directory, path);
+    if (leave?.()) await onLeft?.(name);
+    else await removeLeft(directory, path);
     running.delete(name);
   }
 }

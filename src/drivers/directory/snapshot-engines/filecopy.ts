@@ -7,16 +7,18 @@ import { sameParameters } from '../../common/parameters.ts';
 import { looksShortened } from '../../common/shorten-id.ts';
 import type { CopyProgress } from '../copy-progress.ts';
 import { copyTree } from '../copy-tree.ts';
+import { withCopyWork } from '../copy-work.ts';
 import type { Call, Directory } from '../directory.ts';
 import type { Present } from '../entry.ts';
 import { appear, disappear, forget, look, settle } from '../entry.ts';
+import { identityOf } from '../identity.ts';
+import { dropPartials } from '../partial-copy.ts';
 import type { SnapshotRecord } from '../record.ts';
 import { snapshotOf } from '../snapshot-answer.ts';
 import { formatSnapshotId, snapshotFolder } from '../snapshot-id.ts';
 import { originOf, otherOfName, snapshotFolders } from '../snapshot-search.ts';
 import type { Source } from '../source.ts';
 import { usedBytes } from '../used-bytes.ts';
-import { withWork } from '../work.ts';
 import type { Listed, SnapshotEngine, SnapshotTask } from './engine.ts';
 import { nameTaken, otherParameters } from './name-taken.ts';
 import { requireVolume } from './require-volume.ts';
@@ -35,7 +37,7 @@ export function createFilecopy(directory: Directory): SnapshotEngine {
     list: (_call, volumeId) => list(directory, volumeId),
     source: (_call, folder) => sourceIn(directory, folder),
     delete: (call, folder) => remove(directory, call, folder),
-    discard: async () => {},
+    discard: (call, { key }) => dropPartials(directory, call, 's', key),
     close: async () => {},
   };
 }
@@ -64,16 +66,16 @@ async function existing(
 
 /** The order of its steps is in entry.ts. */
 async function take(directory: Directory, call: Call, task: SnapshotTask, progress: CopyProgress): Promise<Snapshot> {
-  const { files, layout } = directory;
+  const { layout } = directory;
   const { spec, key: folder } = task;
-  await requireVolume(directory, spec.sourceVolumeId);
+  const volume = await requireVolume(directory, spec.sourceVolumeId);
+  const from = await identityOf(directory, 'v', spec.sourceVolumeId, volume);
   const before = await settle(directory, 's', folder);
   if (before.state === 'present') return await existing(directory, spec, folder, before);
   if (before.state === 'lost') await forget(directory, 's', folder);
-  const made = await withWork(directory, async (work) => {
+  const made = await withCopyWork(directory, call, { area: 's', id: folder, from }, async (work, broken) => {
     const path = work.data('s', folder);
-    await files.makeFolder(path);
-    await copyTree(directory, call, layout.data('v', spec.sourceVolumeId), path, progress);
+    await copyTree(directory, call, layout.data('v', spec.sourceVolumeId), path, progress, broken);
     const sizeBytes = task.sizeBytes || (await usedBytes(directory, call, path));
     throwIfOver(call.signal);
     const record: SnapshotRecord = {
@@ -102,12 +104,14 @@ async function sourceIn(directory: Directory, folder: string): Promise<Source | 
     sizeBytes: entry.record?.sizeBytes ?? 0,
     title: `snapshot ${folder}`,
     engine: 'filecopy',
-    fill: (call, _work, target, progress) => copyTree(directory, call, path, target, progress),
+    identity: await identityOf(directory, 's', folder, entry.record),
+    fill: (call, { target, broken }, progress) => copyTree(directory, call, path, target, progress, broken),
   };
 }
 
 async function remove(directory: Directory, call: CallContext, folder: string): Promise<void> {
   const entry = await settle(directory, 's', folder);
+  await dropPartials(directory, call, 's', folder);
   if (entry.state === 'absent') return;
   const mountPoints = (await directory.mountPointsOf?.(directory.layout.data('s', folder))) ?? [];
   if (mountPoints.length > 0) {

@@ -98,9 +98,11 @@ function sourceOf(directory: Directory, repository: Repository, stored: Stored):
     sizeBytes: stored.sizeBytes,
     title: `${repository.name} snapshot ${stored.inner}`,
     engine: repository.name,
-    async fill(call, work, target, progress) {
-      await repository.restore(call, stored, { work, target }, progress);
-      await flush(directory, call, target);
+    // A restore has to begin anew: what is there of a file does not tell how far it was.
+    identity: undefined,
+    async fill(call, where, progress) {
+      await repository.restore(call, stored, where, progress);
+      await flush(directory, call, where.target);
     },
   };
 }

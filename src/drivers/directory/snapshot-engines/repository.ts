@@ -2,7 +2,7 @@
 import type { CopyProgress } from '../copy-progress.ts';
 import type { Call } from '../directory.ts';
 import type { RepositoryName } from '../snapshot-id.ts';
-import type { Work } from '../work.ts';
+import type { FillTarget } from '../source.ts';
 import type { SnapshotTask } from './engine.ts';
 
 /** A snapshot in the repository that is one of a volume. */
@@ -21,13 +21,6 @@ export interface Stored {
   readonly sizeBytes: number;
 }
 
-/** A folder to be filled. */
-export interface RestoreTarget {
-  readonly work: Work;
-  /** There already, empty, in the work folder. */
-  readonly target: string;
-}
-
 export interface Repository {
   readonly name: RepositoryName;
   /** All of this name, oldest first, whoever made them. */
@@ -40,7 +33,7 @@ export interface Repository {
   /** Copies the folder `path`. What it may leave when it fails is removed by the next try. */
   create(call: Call, task: SnapshotTask, path: string, progress: CopyProgress): Promise<Stored>;
   /** Fills the folder, wholly or with an error. NOT_FOUND when the snapshot is gone. */
-  restore(call: Call, stored: Stored, where: RestoreTarget, progress: CopyProgress): Promise<void>;
+  restore(call: Call, stored: Stored, where: FillTarget, progress: CopyProgress): Promise<void>;
   /** Success when it is gone. */
   delete(call: Call, stored: Stored): Promise<void>;
   close(): Promise<void>;

@@ -10,8 +10,9 @@ import { CallError } from '../../../core/errors.ts';
 import type { CopyProgress } from '../copy-progress.ts';
 import type { Call, Directory } from '../directory.ts';
 import { noLimitMs } from '../no-limit.ts';
+import type { FillTarget } from '../source.ts';
 import type { SnapshotTask } from './engine.ts';
-import type { Repository, RestoreTarget, Stored } from './repository.ts';
+import type { Repository, Stored } from './repository.ts';
 import { createBackupOutput } from './restic-backup-output.ts';
 import type { RunRestic } from './restic-command.ts';
 import { createResticCommand, NoRepository, RepositoryLocked } from './restic-command.ts';
@@ -164,7 +165,7 @@ async function restore(
   restic: RunRestic,
   call: Call,
   { inner, path }: Stored,
-  { work, target }: RestoreTarget,
+  { work, target }: FillTarget,
 ): Promise<void> {
   const sparse = await hasSparse(call, restic);
   const args = ['restore', inner, '--no-lock', ...(sparse ? ['--sparse'] : [])];
