@@ -58,9 +58,11 @@ export async function startServer({ config, settings, env, log }: ServerOptions)
   const metrics: Meter = httpDoor?.metrics ?? silentMeter;
   const modes = (['controller', 'node'] as const).filter((mode) => settings.modes[mode]);
   const host = hostSettings(settings.host ?? {}, config.host, env, (warning) => log.warn(warning));
+  const tools = hostTools(host, env);
   const run = createRunner({
     env,
-    strategy: hostTools(host, env).strategy,
+    strategy: tools.strategy,
+    placeOf: tools.placeOf,
     searchPath: host.searchPath,
     onCommand: ({ program, outcome, milliseconds }) =>
       metrics.backendAnswered({ backend: 'exec', request: program, outcome, seconds: milliseconds / 1000 }),

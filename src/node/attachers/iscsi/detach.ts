@@ -1,0 +1,154 @@
+import { CommandFailed } from '../../../backends/exec/command-failed.ts';
+import { type CallContext, throwIfOver } from '../../../core/call.ts';
+import { asCallError, CallError } from '../../../core/errors.ts';
+import { deviceHolders } from '../../devices.ts';
+import { flushMultipath, multipathOf } from '../../multipath.ts';
+import { diskOf, type ScsiDisk, type ScsiUnit, unitsBelow } from '../../scsi-disk.ts';
+import type { NodeTools } from '../../tools.ts';
+import { type RefuseInUse, removeUnit } from './find-disk.ts';
+import { iscsiPlace } from './log-in.ts';
+import { isAutomatic, isMarked } from './node-record.ts';
+import { isSamePortal, portalText } from './portal.ts';
+import { type RecordFile, recordsOf, removeRecord } from './record-files.ts';
+import { type IscsiSession, sessionsOf } from './session.ts';
+import type { IscsiVolume } from './volume.ts';
+
+/** iscsiadm(8): no such session, or nothing to do. */
+const goneCodes: readonly (number | null)[] = [2, 21];
+
+/** A session with what it carries. */
+interface Carrier {
+  readonly session: IscsiSession;
+  readonly own: readonly Unit[];
+  readonly others: readonly Unit[];
+}
+
+interface Unit extends ScsiUnit {
+  readonly disk: ScsiDisk | undefined;
+}
+
+/**
+ * Takes a volume away from this machine: its disks, the sessions that carry nothing else, and their node records. `isShared`: other volumes of the
+ * same target are wanted here. Throws FAILED_PRECONDITION while the volume is in use; nothing has happened then.
+ */
+export async function detachVolume(
+  call: CallContext,
+  tools: NodeTools,
+  volume: Pick<IscsiVolume, 'iqn' | 'lun'>,
+  isShared: boolean,
+  refuseInUse: RefuseInUse,
+): Promise<void> {
+  const { sysfs = '/sys' } = tools;
+  const sessions = await sessionsOf(sysfs, volume.iqn);
+  const carriers = await Promise.all(sessions.map((session) => carrierOf(session, volume.lun)));
+  await release(call, tools, carriers, refuseInUse);
+
+  const { root } = await iscsiPlace(tools);
+  const records = await recordsOf(root, volume.iqn);
+  const left: IscsiSession[] = [];
+  const ended: IscsiSession[] = [];
+  const results = await Promise.allSettled(
+    carriers.map(async (carrier) => {
+      const why = isShared ? 'another volume' : await whyKept(call, tools, carrier, records, refuseInUse);
+      if (why === undefined) {
+        await logOut(call, tools, carrier.session);
+        ended.push(carrier.session);
+        return;
+      }
+      call.log.debug('a session stays', { iqn: volume.iqn, session: carrier.session.id, why });
+      left.push(carrier.session);
+      for (const unit of carrier.own) await removeUnit(call, tools, unit);
+    }),
+  );
+  throwIfOver(call.signal);
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
+  if (isShared || left.length > 0) return;
+  for (const record of records) if (isOurs(record, ended)) await removeRecord(record);
+}
+
+async function carrierOf(session: IscsiSession, lun: number): Promise<Carrier> {
+  const found = await unitsBelow(session.directory);
+  const units = await Promise.all(found.map(async (unit) => ({ ...unit, disk: await diskOf(unit) })));
+  return {
+    session,
+    own: units.filter((unit) => unit.lun === lun),
+    others: units.filter((unit) => unit.lun !== lun),
+  };
+}
+
+/** Makes sure that nobody uses the volume, and takes the map away that joins its paths. */
+async function release(
+  call: CallContext,
+  tools: NodeTools,
+  carriers: readonly Carrier[],
+  refuseInUse: RefuseInUse,
+): Promise<void> {
+  const { sysfs = '/sys' } = tools;
+  const disks = carriers.flatMap(({ own }) => own.flatMap(({ disk }) => disk ?? []));
+  const map = await multipathOf(
+    sysfs,
+    disks.map((disk) => disk.name),
+  );
+  const onTop = map ? [map.number] : disks.map((disk) => disk.number);
+  for (const device of onTop) await refuseInUse(call, device);
+  if (map) await flushMultipath(call, tools, map);
+}
+
+/** Why a session must stay, as it seems; undefined: it carries nothing that anybody uses. */
+async function whyKept(
+  call: CallContext,
+  tools: NodeTools,
+  { session, others }: Carrier,
+  records: readonly RecordFile[],
+  refuseInUse: RefuseInUse,
+): Promise<string | undefined> {
+  const own = records.find((record) => isOfSession(record, session));
+  if (own && isAutomatic(own.text)) return 'this machine logs in by itself when it starts';
+  const { mounts } = await tools.readTable();
+  for (const { address, disk } of others) {
+    if (!disk) continue;
+    // A device node that is mounted is that of a volume that is wanted as a block device, which need not be open all the time.
+    const mounted = mounts.find((mount) => mount.device === disk.number || mount.root === `/${disk.name}`);
+    if (mounted) return `${disk.name} (${address}) is mounted at ${mounted.mountPoint}`;
+    const holders = await deviceHolders(disk.number);
+    if (holders.length > 0) return `${disk.name} (${address}) is part of ${holders.join(', ')}`;
+    const problem = await refuseInUse(call, disk.number).catch((error: unknown) => asCallError(error));
+    throwIfOver(call.signal);
+    if (problem) return problem.message;
+  }
+  return undefined;
+}
+
+/** What is mounted nowhere may be logged out of also while the target does not answer: iscsid waits for it a while only. */
+async function logOut(call: CallContext, tools: NodeTools, session: IscsiSession): Promise<void> {
+  const where = session.portal ? ` at ${portalText(session.portal)}` : '';
+  try {
+    await call.waitingFor(`\`iscsiadm\` to log out of ${session.iqn}${where}`, () =>
+      tools.run(call, {
+        program: 'iscsiadm',
+        args: ['-m', 'session', '-r', String(session.id), '-u'],
+        timeoutMs: tools.limits.iscsi,
+      }),
+    );
+  } catch (error) {
+    throwIfOver(call.signal);
+    if (!(error instanceof CommandFailed)) throw error;
+    if (goneCodes.includes(error.exitCode) || (await isGone(tools, session))) return;
+    throw new CallError('UNAVAILABLE', `cannot log out of ${session.iqn}${where}: ${error.stderr}`, { cause: error });
+  }
+}
+
+async function isGone(tools: NodeTools, session: IscsiSession): Promise<boolean> {
+  const { sysfs = '/sys' } = tools;
+  return !(await sessionsOf(sysfs, session.iqn)).some(({ id }) => id === session.id);
+}
+
+/** Records of other programs that attach volumes are not marked, but say what ours do. */
+function isOurs(record: RecordFile, ended: readonly IscsiSession[]): boolean {
+  if (isAutomatic(record.text)) return false;
+  return isMarked(record.text) || ended.some((session) => isOfSession(record, session));
+}
+
+function isOfSession(record: RecordFile, { portal, interface: name }: IscsiSession): boolean {
+  return portal !== undefined && isSamePortal(record.portal, portal) && record.interface === name;
+}

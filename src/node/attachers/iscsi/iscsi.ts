@@ -1,0 +1,175 @@
+import { realpath } from 'node:fs/promises';
+import { basename } from 'node:path/posix';
+import type { CallContext } from '../../../core/call.ts';
+import { CallError } from '../../../core/errors.ts';
+import { refuseInUse as refuseDeviceInUse } from '../../device-in-use.ts';
+import { deviceNode } from '../../device-node.ts';
+import { withLock } from '../../keyed-lock.ts';
+import { awaitMultipath, multipathOf, resizeMultipath } from '../../multipath.ts';
+import { diskOf, multipathId, type ScsiDisk } from '../../scsi-disk.ts';
+import { lunOfCode } from '../../scsi-lun.ts';
+import type { NodeTools } from '../../tools.ts';
+import type { Attacher } from '../attacher.ts';
+import { connect } from './connect.ts';
+import { detachVolume } from './detach.ts';
+import { askAgain, findDisk, type RefuseInUse } from './find-disk.ts';
+import { targetAbove } from './session.ts';
+import { type IscsiIdentity, type IscsiVolume, identityOf, parseIdentity, volumeOf } from './volume.ts';
+
+/** Volumes that are attached and perhaps not mounted yet, by target: for the process, whose planes share its sessions. */
+const wanted = new Map<string, Set<string>>();
+
+/** iSCSI by open-iscsi: `portal`, `portals`, `iqn`, `lun` and `interface` of the volume context, and the secrets `node-db.*`. */
+export const iscsi = (tools: NodeTools): Attacher => createIscsi(tools, refuseDeviceInUse);
+
+export function createIscsi(tools: NodeTools, refuseInUse: RefuseInUse): Attacher {
+  const { sysfs = '/sys' } = tools;
+  return {
+    identityOf: ({ context }) => identityOf(volumeOf(context)),
+
+    async attach(call, { context }) {
+      const volume = volumeOf(context);
+      return await withTarget(call, volume, async () => {
+        want(volume);
+        return { type: 'device', path: await attachVolume(call, tools, volume, refuseInUse) };
+      });
+    },
+
+    identify: (device) => identify(sysfs, device),
+
+    async detach(call, identity, others = async () => []) {
+      const volume = parseIdentity(identity);
+      await withTarget(call, volume, async () => {
+        const { iqn, lun } = identityOf(volume);
+        const isOther = (one: Readonly<Record<string, string>>) =>
+          one.iqn?.toLowerCase() === iqn && one.lun !== undefined && one.lun !== lun;
+        const isShared = [...(wanted.get(iqn) ?? [])].some((one) => one !== lun) || (await others()).some(isOther);
+        await detachVolume(call, tools, volume, isShared, refuseInUse);
+        forget(volume);
+      });
+    },
+
+    async rescan(call, device) {
+      const identity = await identify(sysfs, device);
+      if (identity) await withTarget(call, identity, () => rescan(call, tools, device));
+    },
+  };
+}
+
+/** One call at a time works on the sessions with a target. */
+function withTarget<T>(call: CallContext, { iqn }: { readonly iqn: string }, work: () => Promise<T>): Promise<T> {
+  return withLock(`iscsi ${iqn.toLowerCase()}`, call.signal, work);
+}
+
+function want(volume: IscsiVolume): void {
+  const { iqn, lun } = identityOf(volume);
+  wanted.set(iqn, (wanted.get(iqn) ?? new Set()).add(lun));
+}
+
+function forget(volume: Pick<IscsiVolume, 'iqn' | 'lun'>): void {
+  const { iqn, lun } = identityOf(volume);
+  wanted.get(iqn)?.delete(lun);
+  if (wanted.get(iqn)?.size === 0) wanted.delete(iqn);
+}
+
+/** Gives the path of the device. */
+async function attachVolume(
+  call: CallContext,
+  tools: NodeTools,
+  volume: IscsiVolume,
+  refuseInUse: RefuseInUse,
+): Promise<string> {
+  const { sysfs = '/sys' } = tools;
+  const { sessions, multipath } = await connect(call, tools, volume);
+  const results = await Promise.allSettled(
+    sessions.map((session) => findDisk(call, tools, session, volume.lun, refuseInUse)),
+  );
+  const disks = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+  const failure = results.find((result) => result.status === 'rejected');
+  const [first] = disks;
+  if (first === undefined) throw failure?.reason;
+  if (failure) call.log.warn('a path to a volume does not work, another one does', { why: String(failure.reason) });
+  requireSame(volume, disks);
+
+  const names = disks.map((disk) => disk.name);
+  const map = multipath
+    ? await awaitMultipath(call, tools, names, multipathId(first.wwid ?? ''))
+    : await multipathOf(sysfs, names);
+  if (map) return await deviceNode(call, tools, map.device, map.number);
+  const { name, number } = await chosen(call, disks, refuseInUse);
+  return await deviceNode(call, tools, name, number);
+}
+
+function requireSame({ iqn, lun }: IscsiVolume, disks: readonly ScsiDisk[]): void {
+  const wwids = new Set(disks.flatMap((disk) => disk.wwid ?? []));
+  if (wwids.size < 2) return;
+  throw new CallError(
+    'FAILED_PRECONDITION',
+    `LUN ${lun} of ${iqn} is another disk on each path (${[...wwids].join(', ')}): are there two targets of that name?`,
+  );
+}
+
+/** Of several disks that are one, always the one that is in use: it must not be mounted as two. */
+async function chosen(call: CallContext, disks: readonly ScsiDisk[], refuseInUse: RefuseInUse): Promise<ScsiDisk> {
+  const [first, ...more] = disks as readonly [ScsiDisk, ...ScsiDisk[]];
+  if (more.length === 0) return first;
+  for (const disk of disks) {
+    const isFree = await refuseInUse(call, disk.number).then(
+      () => true,
+      () => false,
+    );
+    if (!isFree) return disk;
+  }
+  return first;
+}
+
+/** What a device is: the disk itself, a partition of it, or the multipath map above it. Whatever else is made of disks is not theirs. */
+async function identify(sysfs: string, device: string): Promise<IscsiIdentity | undefined> {
+  const disk = await directoryOf(sysfs, device);
+  if (disk === undefined) return undefined;
+  const { lun, directory } = unitOf(disk) ?? {};
+  if (lun === undefined || directory === undefined) return undefined;
+  const iqn = await targetAbove(sysfs, `${directory}/`);
+  return iqn === undefined ? undefined : identityOf({ iqn, lun });
+}
+
+/** The directory of a disk in sysfs, `…/session1/target3:0:0/3:0:0:0/block/sda`. */
+async function directoryOf(sysfs: string, device: string): Promise<string | undefined> {
+  const directory = await realpath(`${sysfs}/dev/block/${device}`).catch(() => undefined);
+  if (directory === undefined) return undefined;
+  const map = await multipathOf(
+    sysfs,
+    [basename(directory)].filter((name) => name.startsWith('dm-')),
+  );
+  const [path] = map?.paths ?? [];
+  if (path === undefined) return directory;
+  return await realpath(`${sysfs}/class/block/${path}`).catch(() => undefined);
+}
+
+function unitOf(
+  disk: string,
+): { readonly directory: string; readonly address: string; readonly lun: number | undefined } | undefined {
+  // That of a partition lies within that of its disk.
+  const directory = /^(.*\/\d+:\d+:\d+:\d+)\/block\//.exec(`${disk}/`)?.[1];
+  if (directory === undefined) return undefined;
+  const address = basename(directory);
+  return { directory, address, lun: lunOfCode(Number(address.split(':')[3])) };
+}
+
+async function rescan(call: CallContext, tools: NodeTools, device: string): Promise<void> {
+  const { sysfs = '/sys' } = tools;
+  const directory = await realpath(`${sysfs}/dev/block/${device}`);
+  const map = await multipathOf(sysfs, [basename(directory)]);
+  const paths = map
+    ? await Promise.all(map.paths.map((name) => realpath(`${sysfs}/class/block/${name}`)))
+    : [directory];
+  const units = paths.flatMap((path) => unitOf(path) ?? []);
+  const sizes: number[] = [];
+  for (const unit of units) {
+    const before = await diskOf(unit);
+    if (!before || !(await askAgain(call, tools, before))) continue;
+    sizes.push((await diskOf(unit))?.bytes ?? 0);
+  }
+  const smallest = Math.min(...sizes.filter((bytes) => bytes > 0));
+  if (map && Number.isFinite(smallest)) await resizeMultipath(call, tools, map, smallest);
+}
