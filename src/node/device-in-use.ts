@@ -1,14 +1,16 @@
 /** Whether anybody on this machine uses a block device: asked of the kernel, which alone knows it for all mount namespaces. */
 import { constants } from 'node:fs';
 import { open, readdir, readFile, readlink, realpath, stat } from 'node:fs/promises';
-import { basename, dirname } from 'node:path/posix';
+import { dirname } from 'node:path/posix';
 import { setTimeout } from 'node:timers/promises';
 import type { CallContext } from '../core/call.ts';
 import { reasonOf } from '../core/call.ts';
 import { CallError, errnoOf } from '../core/errors.ts';
 import { within } from '../core/within.ts';
+import { deviceNode } from './device-node.ts';
 import { deviceNumber } from './device-number.ts';
-import { deviceHolders } from './devices.ts';
+import { deviceHolders, deviceName } from './devices.ts';
+import type { NodeTools } from './tools.ts';
 
 /** Milliseconds that opening a device may take. */
 const patienceMs = 5000;
@@ -23,12 +25,14 @@ const waiting: (() => void)[] = [];
 
 /**
  * Throws FAILED_PRECONDITION while the device `major:minor`, its disk or a partition of it is mounted in any mount namespace, is part of
- * another device (multipath, LVM, RAID), or is swapped to; UNAVAILABLE when it does not answer. A device that is gone is not in use.
+ * another device (multipath, LVM, RAID), or is swapped to; UNAVAILABLE when it does not answer. A device that is gone is not in use. With `tools`
+ * its device node is made where there is none; without, that is FAILED_PRECONDITION.
  */
-export async function refuseInUse(call: CallContext, device: string): Promise<void> {
+export async function refuseInUse(call: CallContext, device: string, tools?: NodeTools): Promise<void> {
   const disk = await diskOf(device);
-  const path = disk && (await nodeOf(disk));
-  if (!path) return;
+  const name = disk && (await deviceName(disk));
+  if (disk === undefined || name === undefined) return;
+  const path = await (tools ? deviceNode(call, tools, name, disk) : nodeThere(name, disk));
   for (const pause of [...pauses, undefined]) {
     if (!(await isClaimed(path))) return;
     if (pause === undefined) throw await inUse(path, [disk, device]);
@@ -87,16 +91,14 @@ async function diskOf(device: string): Promise<string | undefined> {
   return isPartition ? (await readFile(`${dirname(place)}/dev`, 'utf8')).trim() : device;
 }
 
-/** The path of a device node. Undefined: the device is gone. Throws FAILED_PRECONDITION when there is no node for it. */
-async function nodeOf(device: string): Promise<string | undefined> {
-  const place = await realpath(`/sys/dev/block/${device}`).catch(() => undefined);
-  if (place === undefined) return undefined;
-  // Devices in folders, such as those of device drivers of old, have an exclamation mark for the slash.
-  const path = `/dev/${basename(place).replaceAll('!', '/')}`;
+async function nodeThere(name: string, device: string): Promise<string> {
+  const path = `/dev/${name.replaceAll('!', '/')}`;
   const found = await stat(path).catch(() => undefined);
   if (found?.isBlockDevice() && deviceNumber(found.rdev) === device) return path;
-  const advice = 'give this process the host’s /dev';
-  throw new CallError('FAILED_PRECONDITION', `whether ${path} (${device}) is in use cannot be told: ${advice}`);
+  throw new CallError(
+    'FAILED_PRECONDITION',
+    `whether ${path} (${device}) is in use cannot be told: there is no such node`,
+  );
 }
 
 async function inUse(path: string, devices: readonly string[]): Promise<CallError> {

@@ -72,7 +72,7 @@ async function detach(
 ): Promise<void> {
   const attacher = attacherNamed(plane, subject.attacher);
   if (!attacher || !subject.identity || (await plane.records.isElsewhere(table, subject))) return;
-  for (const device of await devicesOf(attacher, subject, mounted)) await refuseInUse(call, device);
+  for (const device of await devicesOf(attacher, subject, mounted)) await refuseInUse(call, device, plane.tools);
   await attacher.detach?.(call, subject.identity, () => othersOf(plane, table, subject));
 }
 

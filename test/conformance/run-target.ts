@@ -36,7 +36,9 @@ const execute = promisify(execFile);
 /** What the folder may hold when all volumes are deleted and the program has stopped. */
 const expectedFiles = [
   /^(local-hostpath|switchboard|connections\/local)\.yaml$/,
-  /^(connections|volumes|sanity)$/,
+  /^(connections|volumes|sanity|state)$/,
+  // Nothing is remembered of volumes that were staged.
+  /^state\/staged$/,
   /^sanity\/(parameters\.yaml|report\.json|output\.txt)$/,
   /^volumes\/(v|s|\.switchboard(\/(v|s|p|tmp))?)$/,
   /^log$/,
@@ -56,7 +58,8 @@ export async function runTarget(run: TargetRun): Promise<TargetResult> {
     const socket = join(folder, 'csi.sock');
     const config = await run.target.configure(folder);
     const args = ['serve', '--driver-config-file', config, '--server-socket', socket, '--csi-name', 'sanity.csi'];
-    server = await startProgram([...run.program, ...args], { logFile: join(folder, 'log') });
+    const env = { SWITCHBOARD_STATE_DIR: join(folder, 'state') };
+    server = await startProgram([...run.program, ...args], { logFile: join(folder, 'log'), env });
     await ready(server, run.program, socket);
     await mkdir(join(folder, 'sanity'));
     const { specs, output } = await runSanity({

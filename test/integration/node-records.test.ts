@@ -298,7 +298,7 @@ test('a device that another mount namespace has mounted stays attached until it 
   await assertGone(b);
 });
 
-test('a device that is part of another, or whose partition is mounted, stays attached', async (t) => {
+test('a device that the machine swaps to stays attached', async (t) => {
   const b = await loopBench(t);
   await b.stage({ capability: blockCapability });
   const [device = ''] = b.devices();
@@ -495,4 +495,23 @@ test('remembering takes no commands: those that are run mount, unmount and attac
   assert.deepEqual(await counted(() => b.node.stats(call, { volumeId: 'v1', volumePath: b.path('t') })), []);
   assert.deepEqual(await counted(() => b.unpublish('t')), ['umount']);
   assert.deepEqual(await counted(() => b.unstage()), ['umount']);
+});
+
+test('what propagation shows elsewhere is the same mount and goes with it', async (t) => {
+  const b = await loopBench(t);
+  const [tree, elsewhere] = [b.path('tree'), b.path('elsewhere')];
+  for (const path of [tree, elsewhere]) await mkdir(path);
+  host('mount', '--bind', tree, tree);
+  host('mount', '--make-shared', tree);
+  host('mount', '--rbind', tree, elsewhere);
+  const stagingPath = join(tree, 'stage');
+  for (const capability of [mountCapability, blockCapability]) {
+    await b.stage({ capability, stagingPath });
+    await b.publish('tree/t', { capability, stagingPath });
+    assert.equal((await b.mounts()).length, 6, 'everything is seen twice');
+    await assert.rejects(b.unstage(stagingPath), { code: 'FAILED_PRECONDITION', message: /still mounted at \S+\/t;/ });
+    await b.unpublish('tree/t');
+    await b.unstage(stagingPath);
+    assert.deepEqual([await b.mounts(), b.devices(), await b.records()], [['tree', 'elsewhere'], [], []]);
+  }
 });

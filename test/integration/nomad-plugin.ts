@@ -57,6 +57,7 @@ export async function startPlugin(task: PluginTask): Promise<Plugin> {
   await mkdir(volumesFolder, { recursive: true, mode: 0o700 });
   const socket = join(socketFolder, 'csi.sock');
   const env = {
+    SWITCHBOARD_STATE_DIR: join(task.stateFolder, 'remembered'),
     ...task.env,
     CSI_ENDPOINT: `unix://${socket}`,
     NOMAD_ALLOC_ID: allocId,
