@@ -48,13 +48,16 @@ const require = __createRequire(import.meta.url);`;
 
 /**
  * What the program never calls: grpc-js wants its proto-loader for channelz and ORCA alone, 64-bit integers are plain numbers here, so
- * protobufjs has no use for `long`, and handlebars none for source maps. What prom-client has to push metrics and to gather
- * them from worker processes would only load more of Node.js.
+ * protobufjs has no use for `long`, and handlebars none for source maps. ssh2 does without cpu-features, which is a native module. What
+ * prom-client has to push metrics and to gather them from worker processes would only load more of Node.js.
  */
 const stubs: Plugin = {
   name: 'stubs',
   setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^(@grpc\/proto-loader|long|source-map)$/ }, ({ path }) => ({ path, namespace: 'stub' }));
+    onResolve({ filter: /^(@grpc\/proto-loader|long|source-map|cpu-features)$/ }, ({ path }) => ({
+      path,
+      namespace: 'stub',
+    }));
     onResolve({ filter: /^\.\/lib\/(cluster|pushgateway|summary)$/ }, ({ path, importer }) =>
       importer.endsWith('/prom-client/index.js') ? { path, namespace: 'stub' } : undefined,
     );
