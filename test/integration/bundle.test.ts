@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -82,6 +82,14 @@ for (const [name, [program, ...options]] of Object.entries(runtimes)) {
     await run('probe', '--timeout', '10');
     await run('ctl', 'create', 'data', '--connection', 'local', '--size', '1Mi');
     assert.match((await run('ctl', 'list')).stdout, /v:local\/data/);
+
+    // A share is worked on by a process of its own, which is this very program again.
+    const base = join(folder, 'base');
+    await mkdir(base);
+    const nfs = { shareHost: '127.0.0.1', shareBasePath: '/srv', controllerBasePath: base };
+    await writeFile(join(folder, 'state/connections/share.yaml'), JSON.stringify({ driver: 'nfs-client', nfs }));
+    await run('ctl', 'create', 'data', '--connection', 'share', '--size', '1Mi');
+    assert.deepEqual(await readdir(join(base, 'v')), ['data']);
     child.kill('SIGTERM');
     assert.deepEqual(await exited, [0, null]);
   });

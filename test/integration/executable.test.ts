@@ -37,11 +37,19 @@ server=$!
 until inside probe >/dev/null 2>&1; do kill -0 $server || { cat "$root/w/log" >&2; exit 1; }; done
 inside ctl create data --connection local --size 1Mi
 find "$root/w/state/volumes" -name '*data*'
+mkdir "$root/w/share"
+printf %s "$share" >"$root/w/state/connections/share.yaml"
+inside ctl create shared --connection share --size 1Mi
+find "$root/w/share/v" -name shared
 kill -TERM $server
 wait $server`;
-  const { code, stdout, stderr } = await inEmptyRoot(t, commands, { SWITCHBOARD_STATE_DIR: '/w/state' });
+  // It works on a share by a process of its own, which is this very program again.
+  const nfs = { shareHost: '127.0.0.1', shareBasePath: '/srv', controllerBasePath: '/w/share' };
+  const share = JSON.stringify({ driver: 'nfs-client', nfs });
+  const { code, stdout, stderr } = await inEmptyRoot(t, commands, { SWITCHBOARD_STATE_DIR: '/w/state', share });
   assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
   assert.match(stdout, /\/w\/state\/volumes\/.*data/);
+  assert.match(stdout, /\/w\/share\/v\/shared/);
 });
 
 test('without /proc it says so in one line', asRoot, async (t) => {
