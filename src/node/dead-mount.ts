@@ -1,28 +1,33 @@
 import type { CallContext } from '../core/call.ts';
-import { CallError } from '../core/errors.ts';
 import { isDeviceGone } from './devices.ts';
 import { mayHang } from './file-system-kind.ts';
 import type { Mount } from './mount-table.ts';
-import { remoteUsage } from './remote-usage.ts';
+import { isProvenAlive } from './proven-alive.ts';
+import { askRemote } from './remote-usage.ts';
 import type { NodeTools } from './tools.ts';
 
 /**
- * Why nothing can be done with a mount any more; undefined: it is alive. Its directory was removed, its device is gone, or its server does
- * not answer (asked by a child with a time limit).
+ * Why nothing can be done with a mount any more; undefined: it is alive. Its directory was removed, its device is gone, or its server does not
+ * know it any more (asked by a child with a time limit). Throws UNAVAILABLE when its server does not answer: then the mount is good again as
+ * soon as the server is.
  */
 export async function whyDead(call: CallContext, tools: NodeTools, mount: Mount): Promise<string | undefined> {
   if (mount.root.endsWith('//deleted')) return `${mount.root.slice(0, -'//deleted'.length)} was removed below it`;
-  if (mayHang(mount)) return await whyOutOfReach(call, tools, mount);
+  if (mayHang(mount)) return await whyUnknown(call, tools, mount);
   if (!mount.device.startsWith('0:') && (await isDeviceGone(mount.device))) return `its device ${mount.source} is gone`;
   return undefined;
 }
 
-async function whyOutOfReach(call: CallContext, tools: NodeTools, mount: Mount): Promise<string | undefined> {
-  try {
-    await remoteUsage(call, tools, mount);
-    return undefined;
-  } catch (error) {
-    if (error instanceof CallError && error.code === 'UNAVAILABLE' && !call.signal.aborted) return error.message;
-    throw error;
-  }
+/** As {@link whyDead}, but a server that has answered moments ago is not asked again. */
+export async function whyDeadUnlessSeen(
+  call: CallContext,
+  tools: NodeTools,
+  mount: Mount,
+): Promise<string | undefined> {
+  return isProvenAlive(mount) ? undefined : await whyDead(call, tools, mount);
+}
+
+async function whyUnknown(call: CallContext, tools: NodeTools, mount: Mount): Promise<string | undefined> {
+  const answer = await askRemote(call, tools, mount);
+  return 'dead' in answer ? `${mount.source} is out of reach: ${answer.dead}` : undefined;
 }

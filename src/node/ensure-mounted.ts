@@ -3,10 +3,12 @@ import { CallError } from '../core/errors.ts';
 import { clearAside } from './aside-place.ts';
 import { isPropagated } from './bind-mount.ts';
 import { whyDead } from './dead-mount.ts';
+import { mayHang } from './file-system-kind.ts';
 import { runRemount } from './mount-command.ts';
 import { bindOptions, mismatch } from './mount-options.ts';
 import type { Mount, MountTable } from './mount-table.ts';
 import { makePlace, removePlace } from './paths.ts';
+import { noteAlive } from './proven-alive.ts';
 import type { NodeTools } from './tools.ts';
 import { detachMount, unmountAll } from './unmount.ts';
 import type { Wanted } from './wanted.ts';
@@ -24,7 +26,7 @@ export async function ensureMounted(
   place: string,
 ): Promise<Mount> {
   const clear = isPropagated(table, place) ? await clearAside(call, tools, table, place) : table;
-  const cleared = await clearDead(call, tools, clear, place);
+  const cleared = await clearDead(call, tools, clear, wanted, place);
   const existing = cleared.at(place);
   if (!existing) return await mountThere(call, tools, cleared, wanted, place);
   if (!wanted.matches(existing)) {
@@ -44,17 +46,39 @@ export async function ensureMounted(
 }
 
 /** Detaches mounts at `place` that are dead, and gives the table after that. */
-async function clearDead(call: CallContext, tools: NodeTools, table: MountTable, place: string): Promise<MountTable> {
+async function clearDead(
+  call: CallContext,
+  tools: NodeTools,
+  table: MountTable,
+  wanted: Wanted,
+  place: string,
+): Promise<MountTable> {
   let current = table;
   for (let left = table.stackAt(place).length; left > 0; left--) {
     const top = current.at(place);
-    const why = top && (await whyDead(call, tools, top));
+    const why = top && (await whyInTheWay(call, tools, wanted, top));
     if (!top || why === undefined) return current;
     call.log.warn('detaching a dead mount', { path: place, source: top.source, why });
     await detachMount(call, tools, top);
     current = await tools.readTable();
   }
   return current;
+}
+
+/** What is wanted and has a server that does not answer is as good as it can be. Anything else that does not answer is of no use here. */
+async function whyInTheWay(
+  call: CallContext,
+  tools: NodeTools,
+  wanted: Wanted,
+  mount: Mount,
+): Promise<string | undefined> {
+  try {
+    return await whyDead(call, tools, mount);
+  } catch (error) {
+    const silent = error instanceof CallError && error.code === 'UNAVAILABLE' && !call.signal.aborted;
+    if (!silent || wanted.matches(mount)) throw error;
+    return error.message;
+  }
 }
 
 async function mountThere(
@@ -72,7 +96,9 @@ async function mountThere(
     if (made) await removePlace(place).catch(() => {});
     throw error;
   }
-  return await verify(call, tools, wanted, place);
+  const mount = await verify(call, tools, wanted, place);
+  if (mayHang(mount)) noteAlive(mount);
+  return mount;
 }
 
 /** Trusts the mount table, not the exit code: some mount programs leave out options that they cannot set together with a bind. */

@@ -1,3 +1,4 @@
+import type { Command } from '../backends/exec/run.ts';
 import type { CallContext } from '../core/call.ts';
 import type { NodeTools } from './tools.ts';
 
@@ -8,11 +9,12 @@ export interface MountCommand {
   readonly fsType?: string | undefined;
   readonly options: readonly string[];
   readonly env?: Readonly<Record<string, string>> | undefined;
+  readonly onAbandoned?: Command['onAbandoned'];
 }
 
 /** Runs mount(8) once. */
 export async function runMount(call: CallContext, tools: NodeTools, command: MountCommand): Promise<void> {
-  const { source, place, fsType, options, env } = command;
+  const { source, place, fsType, options, env, onAbandoned } = command;
   const args = [
     ...(fsType ? ['-t', fsType] : []),
     ...(options.length > 0 ? ['-o', options.join(',')] : []),
@@ -20,7 +22,7 @@ export async function runMount(call: CallContext, tools: NodeTools, command: Mou
     place,
   ];
   await call.waitingFor(`\`mount\` of ${source}`, () =>
-    tools.run(call, { program: 'mount', args, timeoutMs: tools.limits.mount, env }),
+    tools.run(call, { program: 'mount', args, timeoutMs: tools.limits.mount, env, onAbandoned }),
   );
 }
 

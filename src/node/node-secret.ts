@@ -17,11 +17,11 @@ export function nodeSecret(secrets: Secrets, context: VolumeContext, key: string
 }
 
 /**
- * Mount options for a block device from the secret `mount_flags`. They end in an argument vector, so that nothing that looks like a credential
- * is taken: throws INVALID_ARGUMENT without repeating it.
+ * Mount options from the secret `mount_flags`, for volumes that need no credentials to be mounted. They end in an argument vector, so that nothing
+ * that looks like a credential is taken: throws INVALID_ARGUMENT without repeating it.
  */
 export function secretFlags(secrets: Secrets, context: VolumeContext): readonly string[] {
   const flags = splitFlags([nodeSecret(secrets, context, 'mount_flags') ?? '']);
   if (!flags.some((flag) => /pass|cred|secret|token|key/i.test(flag))) return flags;
-  throw new CallError('INVALID_ARGUMENT', 'the secret mount_flags has credentials, which block devices do not take');
+  throw new CallError('INVALID_ARGUMENT', 'the secret mount_flags has credentials, which this volume does not take');
 }

@@ -5,15 +5,17 @@ import { CallError } from '../core/errors.ts';
 import { isAsidePlace } from './aside-place.ts';
 import { type AttachedVolume, attachVolume, isReadonly, wantedFlags } from './attach-volume.ts';
 import { blockFile } from './block-file.ts';
-import { whyDead } from './dead-mount.ts';
+import { whyDeadUnlessSeen } from './dead-mount.ts';
 import { ensureMounted } from './ensure-mounted.ts';
 import { growIfSmaller } from './file-systems/grow.ts';
 import { withLock } from './keyed-lock.ts';
 import { locationOf, locationOfMount } from './mount-location.ts';
 import { restrictionsOf } from './mount-options.ts';
-import type { MountTable } from './mount-table.ts';
+import type { Mount, MountTable } from './mount-table.ts';
 import type { NodePlane } from './node-plane.ts';
 import { checkedPath, preparePlace, resolvePlace } from './paths.ts';
+import { familyOf } from './share-source.ts';
+import { stageVolume } from './stage.ts';
 import { wantBind } from './want-bind.ts';
 import type { Wanted } from './wanted.ts';
 
@@ -54,6 +56,7 @@ async function fromStaging(
   request: PublishRequest,
   stagingPath: string,
   table: MountTable,
+  again = true,
 ): Promise<AttachedVolume> {
   const { capability } = request;
   const { tools } = plane;
@@ -62,8 +65,12 @@ async function fromStaging(
   const source = staging && (capability.type === 'block' ? join(staging, blockFile) : staging);
   const mount = source && table.at(source);
   if (!mount) throw new CallError('FAILED_PRECONDITION', `the volume is not staged at ${path}; stage it first`);
-  const dead = await whyDead(call, tools, mount);
-  if (dead) {
+  const dead = await whyDeadUnlessSeen(call, tools, mount);
+  if (dead !== undefined) {
+    if (again && canStageAgain(call, mount)) {
+      await withLock(`stage again ${source}`, call.signal, () => stageVolume(call, plane, { ...request, stagingPath }));
+      return await fromStaging(call, plane, request, stagingPath, await tools.readTable(), false);
+    }
     throw new CallError(
       'FAILED_PRECONDITION',
       `the volume staged at ${path} is dead: ${dead}; unstage and stage it again`,
@@ -75,6 +82,12 @@ async function fromStaging(
   return {
     wanted: wantBind(tools, table, source, capability.type === 'block' ? 'file' : 'directory', { readonly, flags }),
   };
+}
+
+/** A share whose server does not know the mount any more is mounted anew, where this call has all that takes: SMB wants to know an account. */
+function canStageAgain(call: CallContext, mount: Mount): boolean {
+  const family = familyOf(mount.fsType);
+  return family !== undefined && (family !== 'smb' || Object.keys(call.secrets).length > 0);
 }
 
 function refuseSecondTarget(table: MountTable, wanted: Wanted, target: string): void {

@@ -6,6 +6,8 @@ import { CallError } from '../core/errors.ts';
 import { mayHang } from './file-system-kind.ts';
 import { findHolders } from './holders.ts';
 import { isWithin, type Mount, type MountTable } from './mount-table.ts';
+import { servers } from './servers.ts';
+import { serverOf } from './share-source.ts';
 import type { NodeTools } from './tools.ts';
 
 /** Pauses in milliseconds between attempts on a mount that is busy: a container that just ended lets go within moments. */
@@ -35,30 +37,41 @@ export async function unmountAll(
 
 /** Detaches a mount that is known to be dead: it is gone from the tree at once, and for the kernel when the last user lets go. */
 export async function detachMount(call: CallContext, tools: NodeTools, mount: Mount): Promise<void> {
-  // Without looking at the path, which would wait for the server that does not answer.
-  const force = mount.fsType.startsWith('nfs') ? ['-f'] : [];
-  await ignoringNotMounted(() => umount(call, tools, ['-l', '-c', ...force, mount.mountPoint]));
+  // Not by force: that would end, with an error, what others have written to the same server and have not got an answer for.
+  await ignoringNotMounted(() => umount(call, tools, ['-l', ...carefully(mount), mount.mountPoint]));
 }
 
 async function unmount(call: CallContext, tools: NodeTools, table: MountTable, mount: Mount): Promise<void> {
   const remote = mayHang(mount);
-  const args = remote ? ['-c', mount.mountPoint] : [mount.mountPoint];
+  const server = serverOf(mount);
+  if (server !== undefined && servers.isSilent(server)) return await detachSilent(call, tools, mount);
+  const args = [...carefully(mount), mount.mountPoint];
   for (const pause of [...busyPauses, undefined]) {
     try {
       return await ignoringNotMounted(() => umount(call, tools, args));
     } catch (error) {
       if (remote && isDeadServer(error) && !call.signal.aborted) {
-        call.log.warn('detaching a mount whose server does not answer', {
-          source: mount.source,
-          path: mount.mountPoint,
-        });
-        return await detachMount(call, tools, mount);
+        return await detachSilent(call, tools, mount);
       }
       if (!(error instanceof CommandFailed) || !/busy/i.test(error.stderr)) throw error;
       if (pause === undefined) throw await inUse(table, mount);
       await call.waitingFor(`users of ${mount.mountPoint} to let go`, () => sleep(pause, call.signal));
     }
   }
+}
+
+async function detachSilent(call: CallContext, tools: NodeTools, mount: Mount): Promise<void> {
+  call.log.warn('detaching a mount whose server does not answer', { source: mount.source, path: mount.mountPoint });
+  await detachMount(call, tools, mount);
+}
+
+/**
+ * Without looking at the path, which would wait for a server that does not answer (`-c`), and without the helper of shares, which would want to
+ * tell the server too (`-i`).
+ */
+function carefully(mount: Mount): readonly string[] {
+  if (serverOf(mount) !== undefined) return ['-i', '-c'];
+  return mayHang(mount) ? ['-c'] : [];
 }
 
 function umount(call: CallContext, tools: NodeTools, args: readonly string[]): Promise<unknown> {

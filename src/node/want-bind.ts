@@ -1,6 +1,7 @@
 import { join, relative } from 'node:path/posix';
 import { bindMount } from './bind-mount.ts';
 import type { Mount, MountTable } from './mount-table.ts';
+import { forgetAlive } from './proven-alive.ts';
 import type { NodeTools } from './tools.ts';
 import { showsSame, type Wanted, type WantedOptions } from './wanted.ts';
 
@@ -26,6 +27,13 @@ export function wantBind(
     inherited,
     home: source,
     matches: (mount) => shown !== undefined && showsSame(mount, shown),
-    mount: (call, now, place) => bindMount(call, tools, now, { ...options, source, place, on, inherited }),
+    async mount(call, now, place) {
+      try {
+        await bindMount(call, tools, now, { ...options, source, place, on, inherited });
+      } catch (error) {
+        if (below) forgetAlive(below);
+        throw error;
+      }
+    },
   };
 }

@@ -1,5 +1,6 @@
 import type { CallContext } from '../core/call.ts';
 import type { Mount, MountTable } from './mount-table.ts';
+import { familyOf } from './share-source.ts';
 
 /** A mount as it should be: how to know it when it is there, and how to make it. The makers are the `want-*.ts` modules. */
 export interface Wanted {
@@ -27,7 +28,11 @@ export interface WantedOptions {
   readonly flags: readonly string[];
 }
 
-/** Whether two mounts show the same: the same file system, the same directory or file in it, from the same source. */
+/**
+ * Whether two mounts show the same: the same file system, the same directory or file in it, from the same source. A share is the same whether
+ * the kernel has one file system for its mounts or several.
+ */
 export function showsSame(one: Mount, other: Mount): boolean {
-  return one.device === other.device && one.root === other.root && one.source === other.source;
+  if (one.root !== other.root || one.source !== other.source) return false;
+  return one.device === other.device || (one.fsType === other.fsType && familyOf(one.fsType) !== undefined);
 }

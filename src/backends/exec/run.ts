@@ -14,6 +14,8 @@ export interface Command {
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Exit codes that are an answer, not a failure. Default: 0 only. */
   readonly accept?: readonly number[] | 'any' | undefined;
+  /** Told when the child had to be left behind because not even SIGKILL ends it: it waits for storage. `ended` resolves when it has ended. */
+  readonly onAbandoned?: ((ended: Promise<unknown>) => void) | undefined;
   /** Told each line of standard output as it comes, without its end. True: the line was used up and is not kept. */
   readonly takeLine?: ((line: string) => boolean) | undefined;
   /** Bytes kept of each output stream. Default: 1 MiB. */

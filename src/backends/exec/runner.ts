@@ -1,5 +1,6 @@
 /** Starts programs of the host: no shell, one owner, a time limit, bounded output. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { throwIfOver } from '../../core/call.ts';
 import { asCallError, CallError, errnoOf, oneLine } from '../../core/errors.ts';
 import type { Logger } from '../../core/logger.ts';
@@ -75,6 +76,7 @@ export function createRunner(options: RunnerOptions = {}): RunCommand {
     options.onCommand?.({ program: command.program, outcome, milliseconds });
     report(call.log, { command, by: invocation.file, child, ending, outcome, milliseconds, stderr: stderr.text });
 
+    if (ending.abandoned) command.onAbandoned?.(exitOf(child));
     if (ending.reason) throw ending.reason;
     if (ending.spawnError) throw notStarted(command.program, invocation.file, path, ending.spawnError);
     const output = { stdout: stdout.text(), stderr: stderr.text() };
@@ -141,6 +143,10 @@ function notStarted(program: string, file: string, path: string, error: Error): 
   }
   const why = asCallError(error);
   return new CallError(why.code, `\`${program}\` cannot be started: ${why.message}`, { cause: error });
+}
+
+async function exitOf(child: ChildProcess): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
 }
 
 function outcomeOf(ending: Ending, command: Command): CommandOutcome {

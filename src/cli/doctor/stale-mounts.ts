@@ -1,6 +1,7 @@
 /** Mounts of volumes, and of network storage at all, that are not what they were. */
 
 import { defaultTimeLimits } from '../../backends/exec/time-limits.ts';
+import { CallError } from '../../core/errors.ts';
 import { whyDead } from '../../node/dead-mount.ts';
 import { isWithin, type Mount } from '../../node/mount-table.ts';
 import { forEach, whyOf } from './bounded.ts';
@@ -53,7 +54,8 @@ function isOfVolume({ mounts, configured, stateDirectory }: Looks, mount: Mount)
 }
 
 async function judge({ call, run, mounts }: Looks, mount: Mount, ours: boolean): Promise<Finding | undefined> {
-  const advice = `unmount it when nobody uses it: umount -l ${mount.mountPoint}${ours ? '; the orchestrator’s next call for the volume does so too' : ''}`;
+  const unmount = `umount -l ${mount.mountPoint}`;
+  const advice = `unmount it when nobody uses it: ${unmount}${ours ? '; the orchestrator’s next call for the volume does so too' : ''}`;
   const state = ours ? 'error' : 'warning';
   try {
     const tools = {
@@ -65,6 +67,9 @@ async function judge({ call, run, mounts }: Looks, mount: Mount, ours: boolean):
     const why = await whyDead(call, tools, mount);
     if (why !== undefined) return finding(state, mount.mountPoint, `dead: ${why}`, advice);
   } catch (error) {
+    const silent = error instanceof CallError && error.code === 'UNAVAILABLE' && !call.signal.aborted;
+    if (silent)
+      return finding(state, mount.mountPoint, error.message, `see to its server; if that is gone: ${unmount}`);
     return finding('warning', mount.mountPoint, `could not be looked at: ${whyOf(error)}`);
   }
   if (!mount.superOptions.includes('ro') || !mount.options.includes('rw')) return undefined;

@@ -6,7 +6,8 @@
 import type { Command } from '../../backends/exec/run.ts';
 import type { CallContext } from '../../core/call.ts';
 import type { VolumeCapability, VolumeContext } from '../../core/volume.ts';
-import type { MountTable } from '../mount-table.ts';
+import type { Mount, MountTable } from '../mount-table.ts';
+import type { ShareFamily } from '../share-source.ts';
 import type { NodeTools } from '../tools.ts';
 
 export interface AttachRequest {
@@ -35,13 +36,33 @@ export type Attachment =
       readonly fsType: string;
       readonly options: readonly string[];
       readonly env?: Readonly<Record<string, string>> | undefined;
+      /** Present when it is a share of a server. */
+      readonly share?: Share | undefined;
     }
   | {
       readonly type: 'command';
       readonly source: string;
       readonly fsType: string;
+      /** Whether a mount shows this. */
+      shownBy(mount: Mount): boolean;
       mounting(place: string, options: readonly string[]): Command;
     };
+
+/** What a share of a server needs beyond its source and type. */
+export interface Share {
+  readonly family: ShareFamily;
+  /** As {@link hostKey} spells it. */
+  readonly host: string;
+  /** Whether a mount of its family shows this share: the kernel may spell its source in another way. */
+  shownBy(mount: Mount): boolean;
+  /** How it is mounted with these flags of the request and the configuration; of credentials among them nothing is left in the options. */
+  mounting(flags: readonly string[]): ShareMounting;
+}
+
+export interface ShareMounting {
+  readonly options: readonly string[];
+  readonly env?: Readonly<Record<string, string>> | undefined;
+}
 
 /**
  * What tells a volume from all others on this node, and is enough to detach it: an IQN and a LUN, an NQN and a namespace. Without secrets, for it is
