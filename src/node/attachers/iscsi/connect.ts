@@ -86,9 +86,9 @@ async function requireLive(
 
 function noPortal(volume: IscsiVolume, known: readonly IscsiSession[], failures: readonly LoginFailure[]): CallError {
   const lost = known.flatMap(({ portal }) =>
-    portal ? `${portalText(portal)} was lost, iscsid tries to connect again` : [],
+    portal ? `${portalText(portal)}: the session was lost, iscsid tries to bring it back` : [],
   );
-  const failed = failures.map(({ portal, error }) => `${portalText(portal)} ${error.message}`);
+  const failed = failures.map(({ portal, error }) => `${portalText(portal)}: ${error.message}`);
   const [first] = failures;
   // What one portal says of credentials or of this host is more than that another cannot be reached.
   const telling = failures.find(({ error }) => error.code !== 'UNAVAILABLE') ?? first;

@@ -5,6 +5,7 @@ import { deviceHolders } from '../../devices.ts';
 import { flushMultipath, multipathOf } from '../../multipath.ts';
 import { diskOf, type ScsiDisk, type ScsiUnit, unitsBelow } from '../../scsi-disk.ts';
 import type { NodeTools } from '../../tools.ts';
+import { daemonGone, isDaemonGone } from './exit-codes.ts';
 import { type RefuseInUse, removeUnit } from './find-disk.ts';
 import { iscsiPlace } from './log-in.ts';
 import { isAutomatic, isMarked } from './node-record.ts';
@@ -12,9 +13,6 @@ import { isSamePortal, portalText } from './portal.ts';
 import { type RecordFile, recordsOf, removeRecord } from './record-files.ts';
 import { type IscsiSession, sessionsOf } from './session.ts';
 import type { IscsiVolume } from './volume.ts';
-
-/** iscsiadm(8): no such session, or nothing to do. */
-const goneCodes: readonly (number | null)[] = [2, 21];
 
 /** A session with what it carries. */
 interface Carrier {
@@ -133,7 +131,8 @@ async function logOut(call: CallContext, tools: NodeTools, session: IscsiSession
   } catch (error) {
     throwIfOver(call.signal);
     if (!(error instanceof CommandFailed)) throw error;
-    if (goneCodes.includes(error.exitCode) || (await isGone(tools, session))) return;
+    if (await isGone(tools, session)) return;
+    if (isDaemonGone(error)) throw daemonGone(error);
     throw new CallError('UNAVAILABLE', `cannot log out of ${session.iqn}${where}: ${error.stderr}`, { cause: error });
   }
 }

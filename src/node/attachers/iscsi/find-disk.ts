@@ -48,7 +48,7 @@ export async function findDisk(
 }
 
 /** The unit that a session has of a LUN. */
-export async function unitOf(session: IscsiSession, lun: number): Promise<ScsiUnit | undefined> {
+async function unitOf(session: IscsiSession, lun: number): Promise<ScsiUnit | undefined> {
   const units = (await unitsBelow(session.directory)).filter((unit) => unit.lun === lun);
   const code = (unit: ScsiUnit) => lunCodes(lun).indexOf(Number(unit.address.split(':')[3]));
   return units.toSorted((one, other) => code(one) - code(other))[0];

@@ -3,23 +3,14 @@ import type { ProgramPlace } from '../../../backends/exec/run.ts';
 import { type CallContext, throwIfOver } from '../../../core/call.ts';
 import { asCallError, CallError } from '../../../core/errors.ts';
 import type { NodeTools } from '../../tools.ts';
+import { daemonGone, exitCodeOf, exitCodes, isDaemonGone } from './exit-codes.ts';
 import { loginSettings } from './login-settings.ts';
 import { isMarked } from './node-record.ts';
 import { isSamePortal, type Portal, portalText } from './portal.ts';
 import { forgetTemplate, prepareRecord } from './prepare-record.ts';
-import { whyUnreachable } from './probe-portal.ts';
+import { whyUnreachable } from './probe-portals.ts';
 import { recordsOf, removeRecord } from './record-files.ts';
 import type { IscsiVolume } from './volume.ts';
-
-/** Exit codes of iscsiadm, iscsiadm(8). */
-const exitCodes = {
-  loggedInAlready: 15,
-  daemonSilent: 18,
-  loginRefused: 19,
-  daemonMissing: 20,
-  noRecord: 21,
-  notAuthorized: 24,
-};
 
 export interface LoginFailure {
   readonly portal: Portal;
@@ -48,9 +39,7 @@ export async function logIn(
   const failures: LoginFailure[] = [];
   const reachable: Portal[] = [];
   await call.waitingFor(`the portals ${portals.map(portalText).join(', ')}`, async () => {
-    const reasons = await Promise.all(
-      portals.map((portal) => (canProbe ? whyUnreachable(portal, call.signal) : undefined)),
-    );
+    const reasons = canProbe ? await whyUnreachable(portals, call.signal, which) : [];
     for (const [index, portal] of portals.entries()) {
       const why = reasons[index];
       if (why === undefined) reachable.push(portal);
@@ -86,7 +75,7 @@ async function logInAt(
   };
   try {
     await prepareAndEnter().catch(async (error: unknown) => {
-      if (codeOf(error) !== exitCodes.noRecord) throw error;
+      if (exitCodeOf(error) !== exitCodes.noRecord) throw error;
       // iscsiadm looks for its records elsewhere than it did before.
       forgetTemplate(root);
       await removeMarked(root, volume, portal);
@@ -96,7 +85,7 @@ async function logInAt(
   } catch (error) {
     throwIfOver(call.signal);
     const failed = explain(error, volume);
-    if (codeOf(error) === exitCodes.daemonMissing || codeOf(error) === exitCodes.daemonSilent) {
+    if (isDaemonGone(error)) {
       // Without iscsid, iscsiadm does not know what iscsid.conf says, and makes records that say something else.
       forgetTemplate(root);
       await removeMarked(root, volume, portal);
@@ -124,13 +113,10 @@ async function removeMarked(root: string, volume: IscsiVolume, portal: Portal): 
   }
 }
 
-function codeOf(error: unknown): number | null | undefined {
-  return error instanceof CommandFailed ? error.exitCode : undefined;
-}
-
 function explain(error: unknown, volume: IscsiVolume): CallError {
   const options = { cause: error };
-  switch (codeOf(error)) {
+  if (isDaemonGone(error)) return daemonGone(error);
+  switch (exitCodeOf(error)) {
     case exitCodes.notAuthorized:
       return new CallError(
         'UNAUTHENTICATED',
@@ -141,13 +127,6 @@ function explain(error: unknown, volume: IscsiVolume): CallError {
       return new CallError(
         'FAILED_PRECONDITION',
         'the login failed for good: there is no such target, or it does not prove to know the secret node-db.node.session.auth.password_in',
-        options,
-      );
-    case exitCodes.daemonMissing:
-    case exitCodes.daemonSilent:
-      return new CallError(
-        'FAILED_PRECONDITION',
-        'iscsid does not answer: start the service iscsid of this host',
         options,
       );
     default: {
