@@ -9,7 +9,7 @@ import {
   type FilesInChild,
   type FilesInChildOptions,
 } from '../../src/drivers/directory/files-in-child.ts';
-import { failure, makeFolder } from './local-hostpath-support.ts';
+import { failure, makeFolder, sh } from './local-hostpath-support.ts';
 import { fileWorkers } from './share-support.ts';
 
 interface Site {
@@ -126,4 +126,23 @@ test('nothing is left when it is closed, whatever it was doing', async (t) => {
   await failed;
   assert.deepEqual(await fileWorkers(), []);
   await assert.rejects(files.list(base), failure('UNAVAILABLE', /closed/));
+});
+
+test('a folder that is held cannot be unmounted until it lets go', async (t) => {
+  const site = await open(t);
+  const { files, base } = site;
+  const [one, other] = [join(base, 'one'), join(base, 'other')];
+  for (const place of [one, other]) {
+    await mkdir(place);
+    await sh('mount', '-t', 'tmpfs', 'tmpfs', place);
+    t.after(() => sh('umount', '--quiet', place).catch(() => {}));
+  }
+  await files.hold(one);
+  await files.hold(one);
+  await assert.rejects(sh('umount', one), /busy/);
+  await files.hold(other);
+  await sh('umount', one);
+  await assert.rejects(sh('umount', other), /busy/);
+  await files.close();
+  await sh('umount', other);
 });

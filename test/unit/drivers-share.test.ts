@@ -70,7 +70,10 @@ async function makeSite(t: TestContext, host = 'nas', mount?: Partial<ShareMount
   const log = createLogger({ level: 'info', format: 'text', write: (line) => lines.push(line) });
   const { readTable } = machine;
   const options = { base, host, title: `${host}:/x`, files: localFiles, readTable, log };
-  const guard = createShareGuard({ ...options, mount: mount && mountOf(machine, base, mount) });
+  const guard = createShareGuard({
+    ...options,
+    mount: mount && { ...mountOf(machine, base, mount), hold: async () => {} },
+  });
   return { machine, base, guard, lines };
 }
 

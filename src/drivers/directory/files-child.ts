@@ -4,8 +4,14 @@ import { StringDecoder } from 'node:string_decoder';
 import { collectOutput } from '../../backends/exec/bounded-output.ts';
 import { ownProgram } from '../../backends/exec/own-program.ts';
 import { asCallError, CallError, oneLine } from '../../core/errors.ts';
-import type { Files } from './files.ts';
-import { type FilesReply, type FilesRequest, filesWorkerCommand, fromWire, lineReader } from './files-protocol.ts';
+import {
+  type FilesReply,
+  type FilesRequest,
+  type FilesWork,
+  filesWorkerCommand,
+  fromWire,
+  lineReader,
+} from './files-protocol.ts';
 
 export interface FilesChild {
   readonly pid: number | undefined;
@@ -17,7 +23,7 @@ export interface FilesChild {
    * Has it do something. Rejects with UNAVAILABLE when it ends before that is done, or when it says nothing for `limitMs` milliseconds: then
    * it is killed.
    */
-  ask(name: keyof Files, args: readonly unknown[], limitMs: number, signal?: AbortSignal): Promise<unknown>;
+  ask(name: FilesWork, args: readonly unknown[], limitMs: number, signal?: AbortSignal): Promise<unknown>;
   /** Lets it end by itself. */
   end(): void;
   kill(): void;

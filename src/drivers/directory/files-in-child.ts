@@ -10,6 +10,7 @@ import type { Logger } from '../../core/logger.ts';
 import { within } from '../../core/within.ts';
 import type { Files } from './files.ts';
 import { type FilesChild, startFilesChild } from './files-child.ts';
+import type { FilesWork } from './files-protocol.ts';
 import { createOutage } from './outage.ts';
 
 export interface FilesInChildOptions {
@@ -31,6 +32,8 @@ export interface FilesInChildOptions {
 export interface FilesInChild extends Files {
   /** The id of the process at work, if there is one. */
   readonly pid: number | undefined;
+  /** Keeps a folder open as long as the child lives, so that nobody unmounts what it is on. */
+  hold(path: string): Promise<void>;
   /** Ends the child. Requests in flight fail. */
   close(): Promise<void>;
 }
@@ -96,7 +99,7 @@ export function createFilesInChild(options: FilesInChildOptions): FilesInChild {
     return child;
   }
 
-  async function ask(name: keyof Files, args: readonly unknown[], signal?: AbortSignal): Promise<unknown> {
+  async function ask(name: FilesWork, args: readonly unknown[], signal?: AbortSignal): Promise<unknown> {
     const child = await ready();
     clearTimeout(idle);
     try {
@@ -119,6 +122,7 @@ export function createFilesInChild(options: FilesInChildOptions): FilesInChild {
     get pid() {
       return current?.pid;
     },
+    hold: async (path) => void (await ask('hold', [path])),
     async close() {
       closed = true;
       clearTimeout(idle);
@@ -130,7 +134,7 @@ export function createFilesInChild(options: FilesInChildOptions): FilesInChild {
   };
 }
 
-type Ask = (name: keyof Files, args: readonly unknown[], signal?: AbortSignal) => Promise<unknown>;
+type Ask = (name: FilesWork, args: readonly unknown[], signal?: AbortSignal) => Promise<unknown>;
 
 /** Each of the calls as a request. What comes back is what the same function of localFiles gives, with dates as numbers. */
 function filesThrough(ask: Ask): Files {

@@ -9,8 +9,11 @@ import type { Files } from './files.ts';
 /** The hidden command by which the program becomes that child. */
 export const filesWorkerCommand = 'files-worker';
 
+/** `hold` keeps a folder open, so that what it is on cannot be unmounted meanwhile. */
+export type FilesWork = keyof Files | 'hold';
+
 export type FilesRequest =
-  | { readonly id: number; readonly do: keyof Files; readonly with: readonly unknown[] }
+  | { readonly id: number; readonly do: FilesWork; readonly with: readonly unknown[] }
   /** Ends work that can be ended. */
   | { readonly stop: number };
 

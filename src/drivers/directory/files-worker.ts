@@ -1,4 +1,6 @@
 /** The child's side of files-child.ts: does what it is told with files until its input ends. */
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import type { Readable, Writable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { type Files, localFiles } from './files.ts';
@@ -55,7 +57,18 @@ async function carryOut(
     const [path, shelter] = request.with as Parameters<Files['removeTree']>;
     return await removeTree(path, shelter, signal, beat);
   }
+  if (request.do === 'hold') return await hold(String(request.with[0]));
   if (!Object.hasOwn(localFiles, request.do)) throw new Error(`there is no ${request.do}`);
   const operation = localFiles[request.do] as (...args: readonly unknown[]) => Promise<unknown>;
   return await operation(...request.with);
+}
+
+let held: FileHandle | undefined;
+
+/** Keeps this folder open from now on, and lets go of the one before. */
+async function hold(path: string): Promise<void> {
+  const next = await open(path, constants.O_RDONLY | constants.O_DIRECTORY);
+  const before = held;
+  held = next;
+  await before?.close();
 }

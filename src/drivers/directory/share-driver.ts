@@ -91,7 +91,8 @@ function createDriver(kind: ShareKind, options: Options, environment: DriverEnvi
           log,
         })
       : undefined;
-  const guard = createShareGuard({ base, host, title, files, readTable: readMountTable, mount, log });
+  const held = mount && { ...mount, hold: child.hold };
+  const guard = createShareGuard({ base, host, title, files, readTable: readMountTable, mount: held, log });
   const directory = directoryOf(kind, options, environment, { files, context });
   const operations = directoryOperations(directory, isLocal ? undefined : guard.ready);
   return {

@@ -21,8 +21,8 @@ export interface ShareGuardOptions {
   readonly title: string;
   readonly files: Files;
   readonly readTable: () => Promise<MountTable>;
-  /** Mounts it where it is not mounted (`controllerMount: auto`). */
-  readonly mount?: ShareMount | undefined;
+  /** Mounts it where it is not mounted, and keeps others from unmounting it (`controllerMount: auto`). */
+  readonly mount?: (ShareMount & { hold(path: string): Promise<void> }) | undefined;
   readonly log: Logger;
 }
 
@@ -74,6 +74,9 @@ export function createShareGuard(options: ShareGuardOptions): ShareGuard {
       if (mount) {
         await mount.ensure(call, async () => !isStale && (await isMounted()));
         isStale = false;
+        await mount.hold(base);
+        if (!(await isMounted()))
+          throw new CallError('ABORTED', `${title} was unmounted from ${base} just now; try again`);
       } else if (!(await isMounted())) await requireLocalShare();
     },
     stale() {
