@@ -75,6 +75,7 @@ export const pluginConfig = {
     { name: 'SWITCHBOARD_HOST_NAME_FILE', value: '/node_hostname', description: '', settable: null },
     // Until dockerd has given it up, lest it kills the next one (src/cli/failure-delay.ts).
     { name: 'SWITCHBOARD_FAILURE_DELAY', value: '30', description: '', settable: null },
+    { name: 'SWITCHBOARD_DOCKER_RESTART_UNSEEN', value: 'true', description: '', settable: null },
     variable('SWITCHBOARD_LOG_FILE', '/data/log/switchboard.log', 'where the log goes besides that of dockerd'),
     variable('SWITCHBOARD_LOG_FILE_SIZE', '10Mi', 'when it is rotated'),
     variable('SWITCHBOARD_LOG_LEVEL', 'info', 'error, warn, info, verbose or debug'),

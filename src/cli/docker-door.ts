@@ -8,6 +8,7 @@ import type { Logger } from '../core/logger.ts';
 import type { DockerFrontend } from '../frontends/docker/frontend.ts';
 import type { Pipeline } from '../pipeline/pipeline.ts';
 import type { DockerDoorSettings } from './docker-settings.ts';
+import type { RequireSeen } from './docker-sight.ts';
 
 export interface DockerDoor {
   /** Takes over a connection that speaks HTTP/1.1. */
@@ -22,17 +23,19 @@ export interface DockerDoorOptions {
   readonly settings: DockerDoorSettings;
   readonly pipeline: Pipeline;
   readonly log: Logger;
+  readonly requireSeen: RequireSeen;
 }
 
-export function openDockerDoor(driver: Driver, { settings, pipeline, log }: DockerDoorOptions): DockerDoor {
+export function openDockerDoor(driver: Driver, { settings, ...options }: DockerDoorOptions): DockerDoor {
   let loading: Promise<DockerFrontend> | undefined;
   let stopped = false;
 
-  const report = (error: unknown) => log.error('Docker cannot be served', { error: asCallError(error).message });
+  const report = (error: unknown) =>
+    options.log.error('Docker cannot be served', { error: asCallError(error).message });
 
   function load(): Promise<DockerFrontend> {
     loading ??= import('../frontends/docker/frontend.ts').then(({ createDockerFrontend }) =>
-      createDockerFrontend(driver, { ...settings, pipeline, log }),
+      createDockerFrontend(driver, { ...settings, ...options }),
     );
     return loading;
   }

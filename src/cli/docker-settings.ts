@@ -7,6 +7,10 @@ import { UsageError } from './usage-error.ts';
 export interface DockerDoorSettings extends DockerSettings {
   /** An endpoint that serves nothing but Docker. It is served on all others too. */
   readonly endpoint: string | undefined;
+  /** Lets volumes be mounted where no dockerd sees them. */
+  readonly allowUnseenMounts: boolean;
+  /** Ends the process when no dockerd sees them, which starts it again. */
+  readonly restartUnseen: boolean;
 }
 
 const dockerScopes = ['global', 'local'] as const;
@@ -27,5 +31,6 @@ export function dockerSettings(read: SettingReader, stateDirectory: string): Doc
     scope: chosen,
     secretsFolder: read.text('docker-secrets-folder'),
     allowUnseenMounts: read.yes('docker-allow-unseen-mounts'),
+    restartUnseen: read.yes('docker-restart-unseen'),
   };
 }

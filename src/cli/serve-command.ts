@@ -68,6 +68,7 @@ export function define(command: Command, shell: Shell, outcome: Outcome): void {
     .option('--docker-mount-root <directory>', 'where volumes are mounted for Docker (default: in the state directory)')
     .option('--docker-secrets-folder <directory>', 'the files that -o secret.KEY=@FILE may name (default: none)')
     .option('--docker-allow-unseen-mounts', 'mount volumes even where no dockerd would see them')
+    .option('--docker-restart-unseen', 'end where no dockerd would see them, to be started again by dockerd')
     .option('--swarm <when>', 'serve CSI as Docker Swarm needs it: auto, on or off (default: auto)')
     .option('--log-file <path>', 'log into this file too')
     .option('--log-file-size <size>', 'of that file, and of the full one before it, <path>.1 (default: 10Mi)')

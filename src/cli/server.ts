@@ -14,6 +14,7 @@ import { requireSeenByDocker } from '../node/seen-by-docker.ts';
 import { type Meter, silentMeter } from '../pipeline/meter.ts';
 import { createPipeline, type Pipeline } from '../pipeline/pipeline.ts';
 import { type DockerDoor, noDockerDoor, openDockerDoor } from './docker-door.ts';
+import { dockerSight } from './docker-sight.ts';
 import { hostSettings } from './host-options.ts';
 import { hostTools } from './host-tools.ts';
 import type { HttpDoor, HttpDoorOptions, OpenHttpDoor } from './http-door.ts';
@@ -88,7 +89,7 @@ export async function startServer({ config, settings, env, log }: ServerOptions)
   const endpoints = settings.endpoints.map(parseEndpoint);
   const sockets = endpoints.flatMap((endpoint) => (endpoint.kind === 'unix' ? endpoint.path : []));
   const swarm = detectSwarm(settings.swarm ?? 'auto', sockets);
-  const requireSeen = docker?.allowUnseenMounts ? undefined : requireSeenByDocker;
+  const requireSeen = docker ? dockerSight(docker, log) : requireSeenByDocker;
   const frontend = createCsiFrontend(forSwarm(atSpecVersion(driver, settings.specMinor), swarm, requireSeen), {
     pipeline,
     pluginName: csiName,
@@ -98,7 +99,9 @@ export async function startServer({ config, settings, env, log }: ServerOptions)
   });
   // Docker has one plugin make its volumes and mount them.
   const door =
-    docker && modes.length === 2 ? openDockerDoor(driver, { settings: docker, pipeline, log }) : noDockerDoor;
+    docker && modes.length === 2
+      ? openDockerDoor(driver, { settings: docker, pipeline, log, requireSeen })
+      : noDockerDoor;
   let listener: Listener | undefined;
   let dockerListener: Listener | undefined;
   let http: OpenHttpDoor | undefined;

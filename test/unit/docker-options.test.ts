@@ -70,6 +70,7 @@ describe('settings', () => {
       scope: undefined,
       secretsFolder: undefined,
       allowUnseenMounts: false,
+      restartUnseen: false,
     });
     const { swarm, logFile } = settings({});
     assert.deepEqual([swarm, logFile], ['auto', undefined]);
@@ -83,6 +84,7 @@ describe('settings', () => {
       dockerMountRoot: '/data/docker',
       dockerSecretsFolder: '/etc/secrets',
       dockerAllowUnseenMounts: true,
+      dockerRestartUnseen: true,
       swarm: 'off',
       logFile: '/var/log/sb.log',
       logFileSize: '1Mi',
@@ -95,6 +97,7 @@ describe('settings', () => {
       scope: 'global',
       secretsFolder: '/etc/secrets',
       allowUnseenMounts: true,
+      restartUnseen: true,
     });
     const { swarm, logFile } = settings(flags);
     assert.deepEqual([swarm, logFile], ['off', { path: '/var/log/sb.log', maxBytes: 2 ** 20 }]);

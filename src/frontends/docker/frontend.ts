@@ -5,7 +5,6 @@ import type { Driver } from '../../core/driver.ts';
 import { asCallError, CallError } from '../../core/errors.ts';
 import { singleCatalog } from '../../core/find-volumes.ts';
 import type { Logger } from '../../core/logger.ts';
-import { requireSeenByDocker } from '../../node/seen-by-docker.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
 import { redacted } from '../../pipeline/redact.ts';
 import { type DockerEndpoint, dockerEndpoints } from './endpoints.ts';
@@ -25,13 +24,13 @@ export interface DockerSettings {
   readonly defaults: Options;
   readonly scope: Scope | undefined;
   readonly secretsFolder: string | undefined;
-  /** Lets volumes be mounted where no dockerd sees them. */
-  readonly allowUnseenMounts: boolean;
 }
 
 export interface DockerFrontendOptions extends DockerSettings {
   readonly pipeline: Pipeline;
   readonly log: Logger;
+  /** Rejects when Docker does not see what is mounted there. */
+  readonly requireSeen: (path: string) => Promise<void>;
 }
 
 export interface DockerFrontend {
@@ -58,7 +57,7 @@ export function createDockerFrontend(driver: Driver, options: DockerFrontendOpti
       index: openVolumeIndex(options.stateFolder),
       mounts: openMountRecords(options),
       secrets: secretFiles(options.secretsFolder),
-      requireSeen: options.allowUnseenMounts ? async () => {} : requireSeenByDocker,
+      requireSeen: options.requireSeen,
       defaults: options.defaults,
       scope: options.scope,
     },
