@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 
 export interface RunOptions {
-  readonly input?: string | undefined;
+  readonly input?: string | Buffer | undefined;
   readonly timeoutMs?: number | undefined;
   readonly env?: NodeJS.ProcessEnv | undefined;
 }
