@@ -39,6 +39,17 @@ describe('programs', () => {
     );
   });
 
+  test('a controller that mounts its share itself needs what that takes', async () => {
+    const modes = { controller: true, node: false };
+    const found = (controllerMount: string) => {
+      const connections = [connection('nas', 'nfs-client', { controllerMount })];
+      return checkPrograms(machine({ locate: nowhere, modes, connections }));
+    };
+    const [never, auto] = [await found('never'), await found('auto')];
+    assert.deepEqual([only(never, 'mount.nfs').state, only(never, 'mount').state], ['note', 'note']);
+    assert.deepEqual([only(auto, 'mount.nfs').state, only(auto, 'mount').state], ['error', 'error']);
+  });
+
   test('the programs of repositories are needed where snapshots are kept in them', async () => {
     const found = (more: { repositories?: readonly string[] }) =>
       checkPrograms(machine({ locate: nowhere, connections: [connection('disk', 'local-hostpath', more)] }));

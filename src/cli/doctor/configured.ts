@@ -20,6 +20,8 @@ export interface ConfiguredConnection {
   readonly driver: string;
   /** The folder that its volumes are made in, for drivers that have one. */
   readonly basePath: string | undefined;
+  /** How the controller comes by the share that its folder is on; undefined: it is on none. */
+  readonly controllerMount?: string | undefined;
   /** Sizes are enforced by the file system. */
   readonly quota: boolean;
   /** What its snapshots are kept by besides folders: `restic`, `kopia`. */
@@ -143,13 +145,16 @@ function isWarning({ severity }: Problem): boolean {
   return severity === 'warning';
 }
 
+type Place = Pick<ConfiguredConnection, 'basePath' | 'controllerMount' | 'quota' | 'repositories'>;
+
 /** Drivers of directories keep their options in a block of their own, under the driver's name or that of what they mount. */
-function placeOf(driver: string, options: unknown): Pick<ConfiguredConnection, 'basePath' | 'quota' | 'repositories'> {
+function placeOf(driver: string, options: unknown): Place {
   const blocks = options as Readonly<Record<string, unknown>>;
   const block = [driver, driver.replace(/-client$/, '')].map((name) => blocks[name]).find(isBlock);
-  const { controllerBasePath, quota, snapshots } = block ?? {};
+  const { controllerBasePath, controllerMount, quota, snapshots } = block ?? {};
   return {
     basePath: typeof controllerBasePath === 'string' ? controllerBasePath : undefined,
+    controllerMount: typeof controllerMount === 'string' ? controllerMount : undefined,
     quota: quota === 'project',
     repositories: isBlock(snapshots)
       ? ['restic', 'kopia'].filter((one) => snapshots.default_driver === one || isBlock(snapshots[one]))

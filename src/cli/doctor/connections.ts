@@ -17,7 +17,7 @@ const limits = { answer: 5000, close: 1000 } as const;
 /** More than this is worth a word: calls take several such steps. In milliseconds. */
 const slowMs = 1000;
 
-type Looks = Pick<Inspection, 'configured' | 'call' | 'files' | 'mounts'>;
+type Looks = Pick<Inspection, 'configured' | 'call' | 'files' | 'modes' | 'mounts'>;
 
 export async function checkConnections(inspection: Looks): Promise<readonly Finding[]> {
   const { connections, main } = inspection.configured;
@@ -28,7 +28,10 @@ export async function checkConnections(inspection: Looks): Promise<readonly Find
 }
 
 async function checkConnection(inspection: Looks, connection: ConfiguredConnection): Promise<Finding> {
-  const { name, driver } = connection;
+  const { name, driver, controllerMount } = connection;
+  if (!inspection.modes.controller && controllerMount !== undefined) {
+    return finding('ok', name, `${driver}: the share as a whole is for controllers; nodes mount its volumes only`);
+  }
   const began = performance.now();
   try {
     await assertAlive(inspection, connection);

@@ -28,7 +28,8 @@ export function needsOf(
 ): Needs {
   const needs = new Map<Need, string[]>();
   const add = (need: Need, name: string) => needs.set(need, [...new Set([...(needs.get(need) ?? []), name])]);
-  for (const { name, driver, basePath, quota, repositories } of connections) {
+  for (const { name, driver, basePath, controllerMount, quota, repositories } of connections) {
+    const mountsHere = modes.node || (modes.controller && controllerMount === 'auto');
     if (modes.controller && directoryDrivers.test(driver)) add('directories', name);
     if (modes.controller && quota && basePath !== undefined) {
       add(mounts.covering(basePath)?.fsType === 'xfs' ? 'xfs quota' : 'ext4 quota', name);
@@ -38,9 +39,9 @@ export function needsOf(
     }
     // A pool of this machine is for making volumes as well as for mounting them.
     for (const [pattern, found] of byDriverName) {
-      for (const need of pattern.test(driver) ? found : []) if (modes.node || need === 'zfs') add(need, name);
+      for (const need of pattern.test(driver) ? found : []) if (mountsHere || need === 'zfs') add(need, name);
     }
-    if (modes.node) add('mounts', name);
+    if (mountsHere) add('mounts', name);
   }
   return needs;
 }
