@@ -5,35 +5,15 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Command, RunCommand } from '../../src/backends/exec/run.ts';
 import { createRunner } from '../../src/backends/exec/runner.ts';
-import { reasonOf } from '../../src/core/call.ts';
 import type { CopyMeter } from '../../src/core/copies.ts';
 import { CallError } from '../../src/core/errors.ts';
 import { createOperations } from '../../src/core/operations.ts';
+import { thisOwner } from '../../src/node/owner.ts';
 import { joining } from '../../src/pipeline/joining.ts';
+import { held } from './held-program.ts';
 import { failure, makeBench, makeFolder, snapshotSpec, volumeSpec } from './local-hostpath-support.ts';
 
 const gib = 2 ** 30;
-
-/** Lets a program of the host wait until the test says so. It ends as any program does when its call is over. */
-function held(program: string) {
-  const real = createRunner();
-  const waiting: { readonly command: Command; go(): void; fail(error: Error): void }[] = [];
-  let wake = () => {};
-  const run: RunCommand = async (call, command) => {
-    if (command.program !== program) return await real(call, command);
-    await new Promise<void>((resolve, reject) => {
-      call.signal.addEventListener('abort', () => reject(reasonOf(call.signal)));
-      waiting.push({ command, go: resolve, fail: reject });
-      wake();
-    });
-    return await real(call, command);
-  };
-  /** Resolves when this many have been started. */
-  const started = async (count: number) => {
-    while (waiting.length < count) await new Promise<void>((resolve) => (wake = resolve));
-  };
-  return { run, waiting, started };
-}
 
 /** A call waits for no copy. */
 const impatient = { snapshots: { answer_within: 0 } };
@@ -215,4 +195,47 @@ test('a removed volume ends the copy that fills it, when nobody waits for that a
   assert.deepEqual(await readdir(join(base, 'v')), ['v1']);
   assert.deepEqual(await readdir(join(base, '.switchboard/tmp')), []);
   await volumes.delete(call, 'v1');
+});
+
+test('what another process is copying is left to it, and told of as it was promised', async (t) => {
+  const first = await site(t);
+  const { base, call, volumes, snapshots } = first;
+  await volumes.create(call, volumeSpec('v1'));
+  const pending = await snapshots.create(call, snapshotSpec('s1', 'v1'));
+  await first.cp.started(1);
+  await first.driver.close();
+  const note = join(base, '.switchboard/c/v1-s1.json');
+  const promise = JSON.parse(await readFile(note, 'utf8'));
+  assert.equal(promise.owner, '');
+  // A process that lives: the first of this machine.
+  const stat = await readFile('/proc/1/stat', 'utf8');
+  const [boot, namespace] = (await thisOwner()).split('.');
+  const start = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+  await writeFile(note, JSON.stringify({ ...promise, owner: `${boot}.${namespace}.1.${start}` }));
+  const next = await site(t, impatient, base);
+  assert.deepEqual(await next.snapshots.create(call, snapshotSpec('s1', 'v1')), pending);
+  assert.deepEqual((await next.snapshots.list(call, {}, {})).entries, [pending]);
+  assert.deepEqual(next.driver.background?.(), []);
+  await assert.rejects(next.snapshots.delete(call, pending.id), failure('ABORTED', /another process/));
+  await assert.rejects(next.volumes.delete(call, 'v1'), failure('FAILED_PRECONDITION'));
+  await writeFile(note, JSON.stringify({ ...promise, owner: `${boot}.${namespace}.4194305.1` }));
+  await next.snapshots.delete(call, pending.id);
+  await next.volumes.delete(call, 'v1');
+  assert.deepEqual(await readdir(join(base, '.switchboard/tmp')), []);
+});
+
+test('a snapshot that failed is not begun again by a process that was not told to', async (t) => {
+  const { call, volumes, snapshots, driver, cp, base } = await site(t);
+  await volumes.create(call, volumeSpec('v1'));
+  const pending = await snapshots.create(call, snapshotSpec('s1', 'v1'));
+  await cp.started(1);
+  cp.waiting[0]?.fail(new CallError('INTERNAL', 'broken'));
+  await driver.idle?.();
+  await snapshots.list(call, {}, {});
+  await snapshots.create(call, snapshotSpec('s2', 'v1'));
+  await cp.started(2);
+  assert.equal((driver.background?.() ?? []).length, 1);
+  await snapshots.delete(call, pending.id);
+  await snapshots.delete(call, 'v1-s2');
+  assert.deepEqual(await readdir(join(base, '.switchboard/c')), []);
 });

@@ -7,6 +7,7 @@ import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { createRunner } from '../../src/backends/exec/runner.ts';
 import { createLogger } from '../../src/core/logger.ts';
+import { held } from './held-program.ts';
 import type { Bench, BenchOptions } from './local-hostpath-support.ts';
 import {
   failure,
@@ -44,7 +45,7 @@ interface Listed {
 
 async function resticBench(
   t: TestContext,
-  options: BenchOptions & { readonly root?: string; readonly more?: object } = {},
+  options: BenchOptions & { readonly root?: string; readonly more?: object; readonly wait?: number } = {},
 ): Promise<ResticBench> {
   const root = options.root ?? (await makeFolder(t));
   const env = {
@@ -52,7 +53,11 @@ async function resticBench(
     RESTIC_PASSWORD: 'correct horse',
     RESTIC_CACHE_DIR: join(root, 'cache'),
   };
-  const snapshots = { default_driver: 'restic', restic: { env, tags: ['team=a'], ...options.more } };
+  const snapshots = {
+    default_driver: 'restic',
+    answer_within: options.wait ?? 3600,
+    restic: { env, tags: ['team=a'], ...options.more },
+  };
   const bench = await makeBench(t, { base: join(root, 'base'), ...options, block: { snapshots, ...options.block } });
   const restic = async (...args: readonly string[]) => {
     const { stdout } = await execute('restic', [...args], { env: { ...process.env, ...env } });
@@ -60,6 +65,9 @@ async function resticBench(
   };
   return { ...bench, root, env, restic, list: async () => JSON.parse(await restic('snapshots', '--json')) ?? [] };
 }
+
+/** No call waits for a backup. */
+const slow = { wait: 0 };
 
 const innerOf = (id: string) => new URLSearchParams(id).get('snapshot_id') ?? '';
 
@@ -247,17 +255,22 @@ test('a backup that could not read everything is an error, and is not kept', rea
 
 test('a restore with errors is an error, even one that restic ignores, and leaves no volume', real, async (t) => {
   const root = await makeFolder(t);
-  const bench = await resticBench(t, { root });
-  const { base, call, volumes, snapshots } = bench;
+  const script = join(root, 'restic');
+  const complaint = 'ignoring error for /x: lchown: operation not permitted\nFatal: There were 1 errors';
+  await writeFile(
+    script,
+    `#!/bin/sh\ncase "$1" in restore) restic "$@"; echo '${complaint}' >&2; exit 1;; *) exec restic "$@";; esac\n`,
+    { mode: 0o755 },
+  );
+  const { base, call, volumes, snapshots } = await resticBench(t, {
+    root,
+    run: createRunner({ paths: { restic: script } }),
+  });
   await volumes.create(call, volumeSpec('v1'));
   await writeFile(join(base, 'v/v1/file'), 'content');
   const { id } = await snapshots.create(call, snapshotSpec('s1', 'v1'));
-  await sh('find', join(root, 'repository/data'), '-type', 'f', '-delete');
-  await rm(join(root, 'cache'), { recursive: true });
-  await assert.rejects(
-    volumes.create(call, volumeSpec('back', { source: { type: 'snapshot', id } })),
-    failure('INTERNAL'),
-  );
+  const restore = volumes.create(call, volumeSpec('back', { source: { type: 'snapshot', id } }));
+  await assert.rejects(restore, failure('INTERNAL', /ignoring error for \/x/));
   assert.deepEqual(await readdir(join(base, 'v')), ['v1']);
   assert.deepEqual(await readdir(join(base, '.switchboard/tmp')), []);
 });
@@ -286,4 +299,89 @@ test('a restored volume is in its project quota', { skip: missing || noProjectQu
   assert.equal(await readFile(join(base, 'v/back/file'), 'utf8'), 'content');
   const tooMuch = sh('dd', 'if=/dev/zero', `of=${join(base, 'v/back/more')}`, 'bs=1M', 'count=70', 'status=none');
   await assert.rejects(tooMuch, /No space left|quota/);
+});
+
+test(
+  'a long backup has an id of its own from the first, which leads to the snapshot when it is there',
+  real,
+  async (t) => {
+    const root = await makeFolder(t);
+    const restic = held('restic', 'backup');
+    const bench = await resticBench(t, { root, run: restic.run, ...slow });
+    const { base, call, volumes, snapshots, driver } = bench;
+    await volumes.create(call, volumeSpec('v1'));
+    await writeFile(join(base, 'v/v1/file'), 'content');
+    await bench.restic('init');
+    const first = await snapshots.create(call, snapshotSpec('s1', 'v1'));
+    assert.equal(first.id, 'snapshot_driver=restic&snapshot_id=v1-s1');
+    assert.equal(first.readyToUse, false);
+    await restic.started(1);
+    assert.deepEqual(await snapshots.create(call, snapshotSpec('s1', 'v1')), first);
+    assert.deepEqual((await snapshots.list(call, {}, {})).entries, [first]);
+    await assert.rejects(volumes.delete(call, 'v1'), failure('FAILED_PRECONDITION'));
+    restic.waiting[0]?.go();
+    await driver.idle?.();
+    const ready = { ...first, readyToUse: true };
+    for (const told of [
+      await snapshots.create(call, snapshotSpec('s1', 'v1')),
+      await snapshots.get(call, first.id),
+      ...(await snapshots.list(call, {}, {})).entries,
+      ...(await snapshots.list(call, { snapshotId: first.id }, {})).entries,
+    ]) {
+      assert.deepEqual(told, ready);
+    }
+    const restored = volumeSpec('back', { source: { type: 'snapshot', id: first.id } });
+    assert.equal((await volumes.create(call, restored)).source?.id, first.id);
+    assert.equal(await readFile(join(base, 'v/back/file'), 'utf8'), 'content');
+    // Without the note of it, the tags still lead there.
+    await rm(join(base, '.switchboard/c/v1-s1.json'));
+    assert.equal((await snapshots.get(call, first.id)).id, first.id);
+    await snapshots.delete(call, first.id);
+    assert.deepEqual(await bench.list(), []);
+    assert.deepEqual(await readdir(join(base, '.switchboard/c')), []);
+  },
+);
+
+test(
+  'a promised backup is taken by the next process; what the last one left is never taken for it',
+  real,
+  async (t) => {
+    const root = await makeFolder(t);
+    const restic = held('restic', 'backup');
+    const first = await resticBench(t, { root, run: restic.run, ...slow });
+    const { base, call, volumes } = first;
+    await volumes.create(call, volumeSpec('v1'));
+    await first.restic('init');
+    const pending = await first.snapshots.create(call, snapshotSpec('s1', 'v1'));
+    await restic.started(1);
+    // A backup that was made, but whose process did not live to see whether it is whole.
+    const tags = 'source=democratic-csi,csi_volume_id=v1,csi_snapshot_name=s1';
+    await first.restic('backup', '--host', 'test-node1', '--tag', tags, join(base, 'v/v1'));
+    await writeFile(join(base, 'v/v1/file'), 'content');
+    await first.driver.close();
+    const next = await resticBench(t, { root });
+    assert.deepEqual((await next.snapshots.list(call, {}, {})).entries, [pending]);
+    await next.driver.idle?.();
+    const ready = await next.snapshots.get(call, pending.id);
+    assert.deepEqual(ready, { ...pending, readyToUse: true });
+    assert.equal((await next.list()).length, 1);
+    await volumes.create(call, volumeSpec('back', { source: { type: 'snapshot', id: pending.id } }));
+    assert.equal(await readFile(join(base, 'v/back/file'), 'utf8'), 'content');
+  },
+);
+
+test('removing a snapshot whose backup runs ends the backup', real, async (t) => {
+  const restic = held('restic', 'backup');
+  const bench = await resticBench(t, { run: restic.run, ...slow });
+  const { base, call, volumes, snapshots, driver } = bench;
+  await volumes.create(call, volumeSpec('v1'));
+  await bench.restic('init');
+  const { id } = await snapshots.create(call, snapshotSpec('s1', 'v1'));
+  await restic.started(1);
+  await snapshots.delete(call, id);
+  assert.deepEqual(driver.background?.(), []);
+  assert.deepEqual((await snapshots.list(call, {}, {})).entries, []);
+  await assert.rejects(snapshots.get(call, id), failure('NOT_FOUND'));
+  assert.deepEqual(await readdir(join(base, '.switchboard/c')), []);
+  await volumes.delete(call, 'v1');
 });

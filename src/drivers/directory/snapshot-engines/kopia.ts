@@ -66,13 +66,14 @@ export function createKopia(directory: Directory): Repository {
     // Ids cannot be looked up; those that were cut to fit a handle still say which it is.
     get: async (call, inner) => (await list(call)).find(({ inner: id }) => id.startsWith(inner)),
     measured: async (_call, stored) => stored,
-    async create(call, task, path) {
+    async create(call, task, path, progress) {
       // Policies remove old snapshots of a folder whenever a new one is made, but not those that are pinned.
       const tags = tagsOf(task).flatMap((tag) => ['--tags', tag]);
       const args = ['--json', '--pin', 'csi', ...tags, path];
       const { stdout } = await client.run(call, { command: ['snapshot', 'create'], args, timeoutMs: noLimitMs });
       const parsed = v.safeParse(v.pipe(v.string(), v.trim(), v.parseJson(), manifest), stdout);
       const stored = parsed.success ? storedFrom(parsed.output) : undefined;
+      progress.report(stored?.sizeBytes ?? 0);
       if (stored) return stored;
       throw new CallError('INTERNAL', `\`kopia\` could not copy all of volume ${task.spec.sourceVolumeId}`);
     },

@@ -6,6 +6,7 @@ import type { Call, Directory } from '../directory.ts';
 import { flush } from '../flush.ts';
 import { formatRepositoryId, snapshotKey } from '../snapshot-id.ts';
 import type { Source } from '../source.ts';
+import { whileMeasured } from '../while-measured.ts';
 import type { SnapshotEngine, SnapshotTask } from './engine.ts';
 import { nameTaken } from './name-taken.ts';
 import type { Repository, Stored } from './repository.ts';
@@ -101,7 +102,7 @@ function sourceOf(directory: Directory, repository: Repository, stored: Stored):
     // A restore has to begin anew: what is there of a file does not tell how far it was.
     identity: undefined,
     async fill(call, where, progress) {
-      await repository.restore(call, stored, where, progress);
+      await whileMeasured(directory, call, where.target, progress, () => repository.restore(call, stored, where));
       await flush(directory, call, where.target);
     },
   };

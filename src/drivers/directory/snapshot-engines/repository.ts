@@ -33,7 +33,7 @@ export interface Repository {
   /** Copies the folder `path`. What it may leave when it fails is removed by the next try. */
   create(call: Call, task: SnapshotTask, path: string, progress: CopyProgress): Promise<Stored>;
   /** Fills the folder, wholly or with an error. NOT_FOUND when the snapshot is gone. */
-  restore(call: Call, stored: Stored, where: FillTarget, progress: CopyProgress): Promise<void>;
+  restore(call: Call, stored: Stored, where: FillTarget): Promise<void>;
   /** Success when it is gone. */
   delete(call: Call, stored: Stored): Promise<void>;
   close(): Promise<void>;

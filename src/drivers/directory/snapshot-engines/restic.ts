@@ -79,7 +79,7 @@ export function createRestic(directory: Directory): Repository {
     const output = createBackupOutput(progress);
     const tags = tagsOf(task).flatMap((tag) => ['--tag', tag]);
     const backup = {
-      args: ['backup', '--json', '--host', party.host, '--one-file-system', ...tags, path],
+      args: ['backup', '--json', '--host', party.host, ...tags, path],
       timeoutMs: noLimitMs,
       accept: [0, 3],
       takeLine: output.takeLine,
