@@ -96,6 +96,7 @@ function checkAccess(attachment: Attachment, capability: VolumeCapability): void
   const { fsType } = capability;
   const own = attachment.type === 'directory' ? 'none' : attachment.fsType;
   if (fsType === '' || fsType === own || (attachment.type === 'directory' && directoryTypes.has(fsType))) return;
+  if (`fuse.${fsType}` === own) return;
   throw new CallError(
     'INVALID_ARGUMENT',
     `fs_type "${fsType}" does not fit this volume: leave it out, or write "${own}"`,

@@ -4,7 +4,10 @@ import { iscsi } from './iscsi/iscsi.ts';
 import { lustre } from './lustre.ts';
 import { nfs } from './nfs.ts';
 import { nvmeof } from './nvmeof/nvmeof.ts';
+import { objectivefs } from './objectivefs.ts';
+import { oneclient } from './oneclient.ts';
 import { smb } from './smb.ts';
+import { zfsLocal } from './zfs-local.ts';
 
 /** All attachers by the `node_attach_driver` of the volume context. */
 export const attachers: Readonly<Record<string, MakeAttacher>> = {
@@ -14,5 +17,8 @@ export const attachers: Readonly<Record<string, MakeAttacher>> = {
   lustre,
   nfs,
   nvmeof,
+  objectivefs,
+  oneclient,
   smb,
+  'zfs-local': zfsLocal,
 };
