@@ -35,7 +35,7 @@ export async function refuseInUse(call: CallContext, device: string, tools?: Nod
   const path = await (tools ? deviceNode(call, tools, name, disk) : nodeThere(name, disk));
   for (const pause of [...pauses, undefined]) {
     if (!(await isClaimed(path))) return;
-    if (pause === undefined) throw await inUse(path, [disk, device]);
+    if (pause === undefined) throw await inUse(path, disk);
     await call.waitingFor(`users of ${path} to let go`, () => sleep(pause, call.signal));
   }
 }
@@ -101,11 +101,21 @@ async function nodeThere(name: string, device: string): Promise<string> {
   );
 }
 
-async function inUse(path: string, devices: readonly string[]): Promise<CallError> {
+async function inUse(path: string, disk: string): Promise<CallError> {
+  const devices = [disk, ...(await partitionsOf(disk))];
   const holders = (await Promise.all(devices.map(deviceHolders))).flat().map((name) => `/dev/${name}`);
   const mounted = holders.length > 0 ? [] : await findMounted(devices);
   const by = [...new Set([...holders, ...mounted])].slice(0, 5).join(', ') || 'the kernel or another mount namespace';
   return new CallError('FAILED_PRECONDITION', `${path} is still in use by ${by}; it stays attached until that ends`);
+}
+
+async function partitionsOf(disk: string): Promise<readonly string[]> {
+  const place = `/sys/dev/block/${disk}`;
+  const names = await readdir(place).catch(() => []);
+  const numbers = names.map((name) =>
+    readFile(`${place}/${name}/partition`).then(() => readFile(`${place}/${name}/dev`, 'utf8')),
+  );
+  return (await Promise.allSettled(numbers)).flatMap((one) => (one.status === 'fulfilled' ? one.value.trim() : []));
 }
 
 /** Processes in whose mount namespace one of the devices is mounted, one for each namespace. Only for people: it sees what /proc shows. */
