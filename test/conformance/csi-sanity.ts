@@ -57,7 +57,7 @@ export async function runSanity(run: SanityRun): Promise<SanityResult> {
 }
 
 /** The part of Ginkgo's JSON report that is read here. */
-type Report = readonly { readonly SpecReports: readonly SpecReport[] | null }[];
+export type Report = readonly { readonly SpecReports: readonly SpecReport[] | null }[];
 
 interface SpecReport {
   readonly ContainerHierarchyTexts: readonly string[] | null;
@@ -68,7 +68,7 @@ interface SpecReport {
 }
 
 /** Nodes around the specs (BeforeSuite …) count only when they fail: no spec would tell of it. */
-function specsOf(report: Report): Spec[] {
+export function specsOf(report: Report): Spec[] {
   return report
     .flatMap(({ SpecReports }) => SpecReports ?? [])
     .map((one) => ({ isSpec: one.LeafNodeType === 'It', spec: specOf(one) }))
