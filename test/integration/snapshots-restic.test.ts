@@ -248,6 +248,7 @@ test('a backup that could not read everything is an error, and is not kept', rea
     failure('INTERNAL', /input\/output error/),
   );
   assert.deepEqual(await denied.list(), []);
+  assert.deepEqual(await readdir(join(root, 'base/.switchboard/c')), []);
   const vanished = await says({ Op: 'lstat', Path: '/x/a', Err: 2 });
   assert.equal((await vanished.snapshots.create(call, snapshotSpec('s1', 'v1'))).readyToUse, true);
   assert.equal((await denied.list()).length, 1);

@@ -123,3 +123,23 @@ test('equal looks are trusted only when the last change is long enough ago', asy
   assert.equal((await lookAtFile(path, { ...otherContent, settled: true })).state, 'same');
   assert.equal((await lookAtFile(path, { ...otherContent, settled: true, looks: 'others' })).state, 'changed');
 });
+
+test('work in the background is a use: the driver is idle, or closed, only when that has ended', async () => {
+  const work = Promise.withResolvers<void>();
+  let goesOn = true;
+  let closes = 0;
+  const active = { title: 'a copy', requestId: 'x', startedAt: 0, waitingFor: undefined, callers: [] };
+  const { shared, closed, idle } = share(async () => void closes++, {
+    background: () => (goesOn ? [active] : []),
+    idle: () => work.promise,
+  });
+  shared.hold()?.();
+  assert.deepEqual([shared.users(), idle()], [1, 0]);
+  shared.hold()?.();
+  shared.retire();
+  assert.equal(closes, 0);
+  goesOn = false;
+  work.resolve();
+  await closed;
+  assert.equal(closes, 1);
+});

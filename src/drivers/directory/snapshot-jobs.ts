@@ -138,6 +138,12 @@ export function startJob(parts: JobParts): SnapshotJob {
     return { ...taken, id: engine.idOf(key), createdAt: task.createdAt };
   }
 
+  /** Nobody was told of it, so nobody may come again to have what is left of it removed. */
+  async function forget(): Promise<void> {
+    await engine.discard(call, task);
+    await removePromise(directory, key);
+  }
+
   async function failed(error: unknown): Promise<CallError> {
     const failure = asCallError(error);
     const level = controller.signal.aborted ? 'info' : 'warn';
@@ -146,6 +152,7 @@ export function startJob(parts: JobParts): SnapshotJob {
     if (promised && !controller.signal.aborted) failures.set(name, failure);
     // Whoever comes next need not wait until this process is believed to be dead.
     if (promised) await inTurn(() => note({ owner: '' })).catch(() => {});
+    else if (noted && !controller.signal.aborted) await inTurn(forget).catch(() => {});
     return failure;
   }
 

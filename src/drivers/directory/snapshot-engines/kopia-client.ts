@@ -32,7 +32,7 @@ export function createKopiaClient({ run, options, party, log }: Directory): Kopi
   const env = programEnvironment(process.env, configured);
   const secrets = { ...env, ...(token && { KOPIA_TOKEN: token }) };
   let folder: string | undefined;
-  let connected: Promise<void> | undefined;
+  let connected: Promise<string> | undefined;
 
   async function kopia(
     call: Call,
@@ -53,7 +53,8 @@ export function createKopiaClient({ run, options, party, log }: Directory): Kopi
     }
   }
 
-  async function connect(call: Call): Promise<void> {
+  /** The folder. */
+  async function connect(call: Call): Promise<string> {
     if (!token) {
       throw new CallError(
         'FAILED_PRECONDITION',
@@ -72,6 +73,7 @@ export function createKopiaClient({ run, options, party, log }: Directory): Kopi
       timeoutMs: processTimeLimits().kopia,
       input: `${token}\n`,
     });
+    return folder;
   }
 
   async function disconnect(): Promise<void> {
@@ -90,21 +92,26 @@ export function createKopiaClient({ run, options, party, log }: Directory): Kopi
     );
   }
 
-  return {
-    async run(call, { command, args, timeoutMs = processTimeLimits().kopia, keepBytes }) {
-      // Whoever comes first connects for all; his being called off must not be the others' failure.
-      const mine = connected === undefined;
+  /** Whoever comes first connects for all; that he was called off, or had no luck, is not the others' failure. */
+  async function whenConnected(call: Call): Promise<string> {
+    for (;;) {
+      const isFirst = connected === undefined;
       connected ??= connect(call).catch(async (error: unknown) => {
         await disconnect();
         throw error;
       });
       try {
-        await connected;
+        return await connected;
       } catch (error) {
-        if (mine || call.signal.aborted) throw error;
-        return await this.run(call, { command, args, timeoutMs, keepBytes });
+        if (isFirst || call.signal.aborted) throw error;
       }
-      return await kopia(call, folder as string, { args: [...command, ...flags, ...args], timeoutMs, keepBytes });
+    }
+  }
+
+  return {
+    async run(call, { command, args, timeoutMs = processTimeLimits().kopia, keepBytes }) {
+      const place = await whenConnected(call);
+      return await kopia(call, place, { args: [...command, ...flags, ...args], timeoutMs, keepBytes });
     },
     close: disconnect,
   };
