@@ -11,11 +11,10 @@ import { growIfSmaller } from './file-systems/grow.ts';
 import { withLock } from './keyed-lock.ts';
 import { locationOf, locationOfMount } from './mount-location.ts';
 import { restrictionsOf } from './mount-options.ts';
-import type { Mount, MountTable } from './mount-table.ts';
+import type { MountTable } from './mount-table.ts';
 import type { NodePlane } from './node-plane.ts';
 import { checkedPath, preparePlace, resolvePlace } from './paths.ts';
-import { familyOf } from './share-source.ts';
-import { stageVolume } from './stage.ts';
+import { canStageAgain, saysStale, stageAgain } from './stage-again.ts';
 import { wantBind } from './want-bind.ts';
 import type { Wanted } from './wanted.ts';
 
@@ -25,6 +24,19 @@ import type { Wanted } from './wanted.ts';
  * something else is mounted there, or when a SINGLE_NODE_SINGLE_WRITER volume is published elsewhere.
  */
 export async function publishVolume(call: CallContext, plane: NodePlane, request: PublishRequest): Promise<void> {
+  try {
+    await publishOnce(call, plane, request);
+  } catch (error) {
+    const { stagingPath } = request;
+    if (!stagingPath || !saysStale(error)) throw error;
+    const mount = (await plane.tools.readTable()).at(checkedPath(stagingPath, 'staging_target_path'));
+    if (!mount || !canStageAgain(call, mount)) throw error;
+    await stageAgain(call, plane, { ...request, stagingPath }, mount);
+    await publishOnce(call, plane, request);
+  }
+}
+
+async function publishOnce(call: CallContext, plane: NodePlane, request: PublishRequest): Promise<void> {
   const { tools } = plane;
   const path = checkedPath(request.targetPath, 'target_path');
   const table = await tools.readTable();
@@ -68,7 +80,7 @@ async function fromStaging(
   const dead = await whyDeadUnlessSeen(call, tools, mount);
   if (dead !== undefined) {
     if (again && canStageAgain(call, mount)) {
-      await withLock(`stage again ${source}`, call.signal, () => stageVolume(call, plane, { ...request, stagingPath }));
+      await stageAgain(call, plane, { ...request, stagingPath }, mount);
       return await fromStaging(call, plane, request, stagingPath, await tools.readTable(), false);
     }
     throw new CallError(
@@ -82,12 +94,6 @@ async function fromStaging(
   return {
     wanted: wantBind(tools, table, source, capability.type === 'block' ? 'file' : 'directory', { readonly, flags }),
   };
-}
-
-/** A share whose server does not know the mount any more is mounted anew, where this call has all that takes: SMB wants to know an account. */
-function canStageAgain(call: CallContext, mount: Mount): boolean {
-  const family = familyOf(mount.fsType);
-  return family !== undefined && (family !== 'smb' || Object.keys(call.secrets).length > 0);
 }
 
 function refuseSecondTarget(table: MountTable, wanted: Wanted, target: string): void {

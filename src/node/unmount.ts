@@ -13,6 +13,9 @@ import type { NodeTools } from './tools.ts';
 /** Pauses in milliseconds between attempts on a mount that is busy: a container that just ended lets go within moments. */
 const busyPauses = [50, 100, 200, 400, 800, 1600];
 
+/** Milliseconds for a detachment: it takes effect at once. */
+const detachLimit = 5000;
+
 /**
  * Takes off everything mounted at a place, as `table` has it, and gives the table after it. Throws FAILED_PRECONDITION while it is in use,
  * naming the processes that hold it.
@@ -38,7 +41,19 @@ export async function unmountAll(
 /** Detaches a mount that is known to be dead: it is gone from the tree at once, and for the kernel when the last user lets go. */
 export async function detachMount(call: CallContext, tools: NodeTools, mount: Mount): Promise<void> {
   // Not by force: that would end, with an error, what others have written to the same server and have not got an answer for.
-  await ignoringNotMounted(() => umount(call, tools, ['-l', ...carefully(mount), mount.mountPoint]));
+  const timeoutMs = Math.min(tools.limits.mount, detachLimit);
+  try {
+    await ignoringNotMounted(() => umount(call, tools, ['-l', ...carefully(mount), mount.mountPoint], timeoutMs));
+  } catch (error) {
+    // What takes its time, when this was the last mount of its file system, is to take leave of the server.
+    const late = error instanceof CallError && error.code === 'DEADLINE_EXCEEDED' && !call.signal.aborted;
+    if (
+      !late ||
+      (await tools.readTable()).mounts.some(({ id, source }) => id === mount.id && source === mount.source)
+    ) {
+      throw error;
+    }
+  }
 }
 
 async function unmount(call: CallContext, tools: NodeTools, table: MountTable, mount: Mount): Promise<void> {
@@ -74,10 +89,13 @@ function carefully(mount: Mount): readonly string[] {
   return mayHang(mount) ? ['-c'] : [];
 }
 
-function umount(call: CallContext, tools: NodeTools, args: readonly string[]): Promise<unknown> {
-  return call.waitingFor(`\`umount\` of ${args.at(-1)}`, () =>
-    tools.run(call, { program: 'umount', args, timeoutMs: tools.limits.mount }),
-  );
+function umount(
+  call: CallContext,
+  tools: NodeTools,
+  args: readonly string[],
+  timeoutMs = tools.limits.mount,
+): Promise<unknown> {
+  return call.waitingFor(`\`umount\` of ${args.at(-1)}`, () => tools.run(call, { program: 'umount', args, timeoutMs }));
 }
 
 async function ignoringNotMounted(work: () => Promise<unknown>): Promise<void> {
