@@ -4,7 +4,14 @@ import { lustreClient } from './lustre-client/type.ts';
 import { nfsClient } from './nfs-client/type.ts';
 import { smbClient } from './smb-client/type.ts';
 import type { DriverType } from './type.ts';
-import { zfsGenericNfs, zfsGenericSmb, zfsLocalDataset, zfsLocalZvol } from './zfs/rows.ts';
+import {
+  zfsGenericIscsi,
+  zfsGenericNfs,
+  zfsGenericNvmeof,
+  zfsGenericSmb,
+  zfsLocalDataset,
+  zfsLocalZvol,
+} from './zfs/rows.ts';
 
 export const driverTypes: readonly DriverType[] = [
   localHostpath,
@@ -13,6 +20,8 @@ export const driverTypes: readonly DriverType[] = [
   lustreClient,
   zfsGenericNfs,
   zfsGenericSmb,
+  zfsGenericIscsi,
+  zfsGenericNvmeof,
   zfsLocalDataset,
   zfsLocalZvol,
 ];

@@ -34,6 +34,8 @@ export interface ZfsHost {
   reading(call: CallContext, wanted: Reading): Promise<ReadingStep>;
   /** Reads datasets: one round trip. Throws NOT_FOUND when the named one is not there. */
   read(call: CallContext, wanted: Reading): Promise<readonly Dataset[]>;
+  /** The same host, where other programs than those of ZFS are run with sudo, or without; undefined: as those of ZFS are. */
+  withSudo(enabled: boolean | undefined): ZfsHost;
   close(): Promise<void>;
 }
 
@@ -91,7 +93,7 @@ export function createZfsHost(shell: Shell, programs: ZfsPrograms): ZfsHost {
     };
   }
 
-  return {
+  const self: ZfsHost = {
     host,
     zfs,
     zpool: (...args) => [...sudo, programs.zpool, ...args],
@@ -103,8 +105,13 @@ export function createZfsHost(shell: Shell, programs: ZfsPrograms): ZfsHost {
       const [result] = await run(call, 'zfs get', [step]);
       return step.datasets(result);
     },
+    withSudo: (enabled = programs.sudoEnabled) => ({
+      ...self,
+      program: (...argv) => (enabled ? [programs.sudo, '-n', ...argv] : argv),
+    }),
     close: () => shell.close(),
   };
+  return self;
 }
 
 /** `zfs-2.3.9-1` and `zfs-kmod-2.3.9-1`: program and kernel module may differ, and the program is what prints. Old ones have no `version`. */

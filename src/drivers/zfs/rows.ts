@@ -2,7 +2,9 @@
 import * as v from 'valibot';
 import { blockDeviceRules, fileSystemRules } from '../common/capability-check.ts';
 import { nfsShare, smbShare } from './shares/by-property.ts';
+import { iscsiEntries, iscsiShare } from './shares/iscsi.ts';
 import { localShare } from './shares/local.ts';
+import { nvmeofBlock, nvmeofShare } from './shares/nvmeof.ts';
 import { zfsDriverType } from './zfs-driver-type.ts';
 
 const text = v.pipe(
@@ -58,6 +60,32 @@ export const zfsGenericSmb = zfsDriverType({
   mountGroup: true,
   rules: (modes) => fileSystemRules(sharedFsTypes, modes),
   share: ({ smb }) => smbShare((smb as ByProperty).shareHost, propertiesOf(smb as ByProperty)),
+});
+
+export const zfsGenericIscsi = zfsDriverType({
+  name: 'zfs-generic-iscsi',
+  summary: 'block devices of a ZFS host, over iSCSI by its Linux target',
+  kind: 'volume',
+  where: 'remote',
+  entries: { iscsi: v.object(iscsiEntries) },
+  example: {
+    iscsi: { targetPortal: 'nas', shareStrategyTargetCli: { basename: 'iqn.2003-01.org.example' } },
+  },
+  rules: (modes) => blockDeviceRules(zvolFsTypes, modes),
+  share: ({ iscsi }, { zfs, render }) => iscsiShare(zfs, render, iscsi as Parameters<typeof iscsiShare>[2]),
+});
+
+export const zfsGenericNvmeof = zfsDriverType({
+  name: 'zfs-generic-nvmeof',
+  summary: 'block devices of a ZFS host, over NVMe-oF by its Linux target or SPDK',
+  kind: 'volume',
+  where: 'remote',
+  entries: { nvmeof: nvmeofBlock },
+  example: {
+    nvmeof: { transport: 'tcp://nas', shareStrategyNvmetCli: { basename: 'nqn.2003-01.org.example', ports: ['1'] } },
+  },
+  rules: (modes) => blockDeviceRules(zvolFsTypes, modes),
+  share: ({ nvmeof }, { zfs, render }) => nvmeofShare(zfs, render, nvmeof as Parameters<typeof nvmeofShare>[2]),
 });
 
 export const zfsLocalDataset = zfsDriverType({
