@@ -209,6 +209,7 @@ describe('NVMe host', () => {
     ]);
     assert.deepEqual(await judge({}), ['error NVMe host NQN']);
     assert.deepEqual(await judge({}, false), ['note NVMe host NQN']);
+    assert.deepEqual(await judge({ '/sys/class/dmi/id/product_uuid': `${uuid}\n` }), ['ok NVMe host NQN']);
     assert.deepEqual(await judge({ hostnqn: `nqn.2020-01.org.acme:${'x'.repeat(220)}` }, false), [
       'warning NVMe host NQN',
       'note NVMe host id',

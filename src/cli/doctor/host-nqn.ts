@@ -1,3 +1,4 @@
+import { ownUuid } from '../../node/attachers/nvmeof/own-uuid.ts';
 import { whyOf } from './bounded.ts';
 import { about, type Finding } from './finding.ts';
 import { imageAge } from './image-age.ts';
@@ -11,14 +12,6 @@ const renew = `write the output of "nvme gen-hostnqn" into ${paths.nqn} of this 
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Product uuids that boards come with when their maker did not give them one. */
-const commonUuids: readonly RegExp[] = [
-  /^([0-9a-f])\1{7}(-\1{4}){3}-\1{12}$/i,
-  /^03000200-0400-0500-0006-000700080009$/,
-  /^00020003-0004-0005-0006-000700080009$/,
-  /^12345678-1234-5678-90ab-cddeefaabbcc$/i,
-];
-
 /** `needed`: something that is configured has to know it. */
 export async function checkHostNqn(
   inspection: Pick<Inspection, 'files' | 'hostRoot'>,
@@ -26,9 +19,9 @@ export async function checkHostNqn(
 ): Promise<readonly Finding[]> {
   const [nqn, id] = await Promise.all([readHostFile(inspection, paths.nqn), readHostFile(inspection, paths.id)]);
   const product = await inspection.files.read(paths.product).catch(whyOf);
-  const found = [await judgeNqn(inspection, nqn, needed)];
+  const found = [await judgeNqn(inspection, nqn, needed, ownUuid(product ?? ''))];
   if (nqn !== undefined || id !== undefined) found.push(judgeId(nqn, id, needed));
-  const common = product !== undefined && commonUuids.some((one) => one.test(product.trim()));
+  const common = product !== undefined && uuid.test(product.trim()) && ownUuid(product) === undefined;
   if (common && nqn?.text.toLowerCase().includes(product.trim().toLowerCase())) {
     const detail = `the host NQN is made of the product uuid ${product.trim()}, which many boards have`;
     found.push(finding('warning', 'product uuid', detail, renew));
@@ -40,11 +33,14 @@ async function judgeNqn(
   inspection: Pick<Inspection, 'files'>,
   file: HostFile | undefined,
   needed: boolean,
+  ofMachine: string | undefined,
 ): Promise<Finding> {
   const name = 'NVMe host NQN';
   const bad = needed ? 'error' : 'warning';
   if (file === undefined) {
     if (!needed) return finding('note', name, `no ${paths.nqn}; for NVMe-oF disks`);
+    if (ofMachine !== undefined)
+      return finding('ok', name, `no ${paths.nqn}; it is made of the machine’s ${ofMachine}`);
     return finding('error', name, `there is no ${paths.nqn}`, renew);
   }
   const nqn = file.text.trim();
@@ -54,7 +50,7 @@ async function judgeNqn(
     return finding('warning', name, detail, 'mount the host’s /etc/nvme at /etc/nvme, or leave it out of the image');
   }
   const own = nqnUuid(nqn);
-  if (own !== undefined && commonUuids.some((one) => one.test(own))) {
+  if (own !== undefined && ownUuid(own) === undefined) {
     return finding('warning', name, `${nqn} is made of a uuid that many machines have`, renew);
   }
   const age = await imageAge(inspection, file);

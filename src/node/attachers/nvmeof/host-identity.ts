@@ -4,6 +4,7 @@ import { join } from 'node:path/posix';
 import { readHostFile } from '../../../backends/exec/host-file.ts';
 import { CallError } from '../../../core/errors.ts';
 import { isPlainValue } from './connect-options.ts';
+import { ownUuid } from './own-uuid.ts';
 
 /** What a subsystem knows this machine by: it decides by it who may connect, and who holds a reservation. */
 export interface HostIdentity {
@@ -22,14 +23,6 @@ export interface HostPlaces {
 
 const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const uuidNqn = 'nqn.2014-08.org.nvmexpress:uuid:';
-
-/** UUIDs that boards come with when their maker gave them none. Two such machines would be one host to a subsystem, and could share reservations. */
-const commonUuids: readonly RegExp[] = [
-  /^([0-9a-f])\1{7}(-\1{4}){3}-\1{12}$/i,
-  /^03000200-0400-0500-0006-000700080009$/,
-  /^00020003-0004-0005-0006-000700080009$/,
-  /^12345678-1234-5678-90ab-cddeefaabbcc$/i,
-];
 
 /**
  * The host's names: of /etc/nvme, as nvme-cli keeps them, or else made of the machine's own UUID, as nvme-cli makes them. Nothing is made up: a
@@ -70,7 +63,5 @@ async function hostLine({ folder, hostRoot }: HostPlaces, name: string): Promise
 }
 
 async function machineUuid({ sysfs }: HostPlaces): Promise<string | undefined> {
-  const content = await readFile(join(sysfs, 'class/dmi/id/product_uuid'), 'utf8').catch(() => '');
-  const uuid = content.trim().toLowerCase();
-  return uuidForm.test(uuid) && !commonUuids.some((one) => one.test(uuid)) ? uuid : undefined;
+  return ownUuid(await readFile(join(sysfs, 'class/dmi/id/product_uuid'), 'utf8').catch(() => ''));
 }
