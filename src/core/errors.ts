@@ -5,6 +5,8 @@
  * reads it: what failed, where, what the tool said, what to do. Never a stack, never a secret.
  */
 
+import { constants } from 'node:os';
+
 /** gRPC status codes by name, https://grpc.io/docs/guides/status-codes/. */
 export const statusCodes = {
   OK: 0,
@@ -42,7 +44,14 @@ export class CallError extends Error {
 /** The code of a Node.js system error (`ENOENT`, `EBUSY` …), or undefined for any other error. */
 export function errnoOf(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined;
-  return typeof error.code === 'string' ? error.code : undefined;
+  return typeof error.code === 'string' ? error.code.replace(unnamed, nameOf) : undefined;
+}
+
+/** What Node.js makes of numbers that it has no name for: of ESTALE and EDQUOT, among others. */
+const unnamed = /Unknown system error -(\d+)/g;
+
+function nameOf(text: string, number: string): string {
+  return Object.entries(constants.errno).find(([, value]) => value === Number(number))?.[0] ?? text;
 }
 
 /** System errors that mean something better than INTERNAL to a caller. */
@@ -71,7 +80,7 @@ const codesByErrno: Readonly<Record<string, StatusCode>> = {
 /** Any thrown thing as a CallError: itself, a system error by its errno, everything else INTERNAL. Always one line, never a stack. */
 export function asCallError(error: unknown): CallError {
   if (error instanceof CallError) return error;
-  const message = oneLine(error instanceof Error ? error.message : String(error));
+  const message = oneLine(error instanceof Error ? error.message.replace(unnamed, nameOf) : String(error));
   const errno = errnoOf(error);
   const code = (errno !== undefined && codesByErrno[errno]) || 'INTERNAL';
   return new CallError(code, message, { cause: error });

@@ -10,6 +10,7 @@ import type { Command, RunCommand } from '../../src/backends/exec/run.ts';
 import { defaultTimeLimits } from '../../src/backends/exec/time-limits.ts';
 import { driverFromExample, idleEnvironment } from '../../src/cli/driver-from-example.ts';
 import { detachedContext } from '../../src/core/call.ts';
+import { asCallError } from '../../src/core/errors.ts';
 import { createLogger, silentLogger } from '../../src/core/logger.ts';
 import { localFiles } from '../../src/drivers/directory/files.ts';
 import { createShareGuard, type ShareGuard } from '../../src/drivers/directory/share-guard.ts';
@@ -161,6 +162,38 @@ test('a share that cannot be mounted is refused, at once for a while', async (t)
   const ran = machine.commands.length;
   await assert.rejects(guard.ready(call), { code: 'UNAVAILABLE', message: /access denied.*asked again in/ });
   assert.equal(machine.commands.length, ran);
+});
+
+test('a mount that is stale is said to be, and made anew where it may be', async (t) => {
+  const base = await makeFolder(t);
+  const machine = new Machine();
+  machine.mount('nas:/x', base);
+  let stale = true;
+  // As Node.js reports ESTALE.
+  const error = Object.assign(new Error('Unknown system error -116: …'), { code: 'Unknown system error -116' });
+  assert.deepEqual([asCallError(error).code, asCallError(error).message], ['UNAVAILABLE', 'ESTALE: …']);
+  const files = { ...localFiles, realPath: async () => (stale ? Promise.reject(error) : base) };
+  const options = { base, host: 'nas', title: 'nas:/x', files, readTable: machine.readTable, log: silentLogger };
+  await assert.rejects(createShareGuard(options).ready(call), {
+    code: 'UNAVAILABLE',
+    message: /is stale: mount it anew/,
+  });
+  const made: string[] = [];
+  const mount = {
+    ensure: async (_call: unknown, isThere: () => Promise<boolean>) => {
+      if (await isThere()) return;
+      made.push('mounted');
+      stale = false;
+    },
+    hold: async () => {},
+    close: async () => {},
+  };
+  const guard = createShareGuard({ ...options, mount });
+  await guard.ready(call);
+  await guard.ready(call);
+  guard.stale();
+  await guard.ready(call);
+  assert.equal(made.length, 2);
 });
 
 test('a password for the share is no argument of a program', async (t) => {

@@ -5,7 +5,7 @@
 import { networkInterfaces } from 'node:os';
 import { posix } from 'node:path';
 import type { CallContext } from '../../core/call.ts';
-import { CallError } from '../../core/errors.ts';
+import { CallError, errnoOf } from '../../core/errors.ts';
 import type { Logger } from '../../core/logger.ts';
 import { mayHang } from '../../node/file-system-kind.ts';
 import type { MountTable } from '../../node/mount-table.ts';
@@ -42,12 +42,29 @@ export function createShareGuard(options: ShareGuardOptions): ShareGuard {
   let toldLocal = false;
   let isStale = false;
 
-  /** Whether the base path is on a file system of the network. */
+  /** Whether the base path is on a file system of the network. Throws UNAVAILABLE when it is, but can be used no more. */
   async function isMounted(): Promise<boolean> {
-    const path = (await files.realPath(base)) ?? base;
+    const path = (await files.realPath(base).catch(explainStale)) ?? base;
     const found = mayHang((await readTable()).covering(path));
     wasMounted ||= found;
     return found;
+  }
+
+  function explainStale(error: unknown): never {
+    if (errnoOf(error) !== 'ESTALE') throw error;
+    isStale = true;
+    const message = `the mount of ${title} at ${base} is stale: mount it anew, or set "controllerMount: auto"`;
+    throw new CallError('UNAVAILABLE', message, { cause: error });
+  }
+
+  /** Whether it is mounted and can be used. */
+  async function isUsable(): Promise<boolean> {
+    try {
+      return !isStale && (await isMounted());
+    } catch (error) {
+      if (isStale) return false;
+      throw error;
+    }
   }
 
   async function requireLocalShare(): Promise<void> {
@@ -72,7 +89,7 @@ export function createShareGuard(options: ShareGuardOptions): ShareGuard {
   return {
     async ready(call) {
       if (mount) {
-        await mount.ensure(call, async () => !isStale && (await isMounted()));
+        await mount.ensure(call, isUsable);
         isStale = false;
         await mount.hold(base);
         if (!(await isMounted()))

@@ -5,6 +5,7 @@
  * dead owner has left is finished or removed by the next call (sweep.ts).
  */
 import { posix } from 'node:path';
+import { asCallError } from '../../core/errors.ts';
 import { thisOwner } from '../../node/owner.ts';
 import type { Directory } from './directory.ts';
 import type { Area } from './layout.ts';
@@ -106,6 +107,8 @@ async function removeLeft({ files, log }: Directory, path: string): Promise<void
   try {
     await files.removeTree(path, path, AbortSignal.timeout(cleanUpMs));
   } catch (error) {
-    log.warn('a folder of unfinished work could not be removed now; the next call will try again', { path, error });
+    // Of a share that is out of reach it is told once, not for each call that was under way.
+    const level = asCallError(error).code === 'UNAVAILABLE' ? 'verbose' : 'warn';
+    log[level]('a folder of unfinished work could not be removed now; the next call will try again', { path, error });
   }
 }
