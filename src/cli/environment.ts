@@ -51,8 +51,8 @@ export function proxyEnvironment(facts: ProcessFacts, mountGroup = false): Proxy
     joining,
     // The proxy tells the node's id and topology itself.
     nodePlane: (settings) => {
-      const { nodeName: nodeId, run, stateDirectory } = facts;
-      return createNodePlane({ info: { nodeId }, run, settings, mountGroup, stateDirectory });
+      const { nodeName: nodeId, run, stateDirectory, hostRoot } = facts;
+      return createNodePlane({ info: { nodeId }, run, settings, mountGroup, stateDirectory, hostRoot });
     },
   };
 }

@@ -31,6 +31,8 @@ export interface NodePlaneOptions {
   readonly limits?: TimeLimits | undefined;
   /** Where it is remembered what was attached: {@link DriverEnvironment.stateDirectory}. Undefined: nowhere. */
   readonly stateDirectory?: string | undefined;
+  /** Where the host's root directory is mounted, if it is. Default: /host. */
+  readonly hostRoot?: string | undefined;
   /** The connection's name behind the proxy. */
   readonly connection?: string | undefined;
   /** Default: this process's clock and this run of the machine. */
@@ -58,12 +60,13 @@ export function createNodePlane(options: NodePlaneOptions): Required<NodeOperati
 
 /** The parts that the operations work with. */
 export function makePlane(options: Omit<NodePlaneOptions, 'info'>): NodePlane {
-  const { stateDirectory, connection, mountGroup = false } = options;
+  const { stateDirectory, hostRoot, connection, mountGroup = false } = options;
   const tools = {
     run: options.run,
     limits: options.limits ?? processTimeLimits(),
     settings: options.settings ?? {},
     readTable: () => readMountTable(),
+    hostRoot,
   };
   const made = Object.entries(options.attachers ?? builtIn).map(([name, make]) => [name, make(tools)] as const);
   const attachers = Object.fromEntries(made);

@@ -27,4 +27,6 @@ export interface NodeTools {
   readonly readTable: () => Promise<MountTable>;
   /** Where sysfs is mounted. Default: /sys. */
   readonly sysfs?: string | undefined;
+  /** Where the host's root directory is mounted, if it is. Default: /host. */
+  readonly hostRoot?: string | undefined;
 }

@@ -61,6 +61,8 @@ test('Docker: the propagated mount is found where the host has it', () => {
     'nas:/data',
     `${there}/staged/v1`,
   ]);
+  const onedata = ['-H', 'one.example.org', '--space', 'x'];
+  assert.deepEqual(translateArguments('oneclient', [...onedata, '/data/v1'], docker), [...onedata, `${there}/v1`]);
 });
 
 test('Nomad: files can be reached below a private /host, but mounts made there are not seen', () => {

@@ -8,7 +8,7 @@ import { entersNetwork, type FoundThere, isOfTheHost, type Located, locate } fro
 import { needsHostsHelper } from './mount-helper.ts';
 import { isSharedPlace, type PlacedMounts, type TwoRoots } from './path-there.ts';
 import type { ProgramPlace } from './run.ts';
-import { mountType, setsMountFlags, translateArguments } from './translate-arguments.ts';
+import { isMounting, mountType, setsMountFlags, translateArguments } from './translate-arguments.ts';
 
 export interface HostProgramsOptions {
   readonly settings: HostSettings;
@@ -47,7 +47,7 @@ export function createHostPrograms(options: HostProgramsOptions): HostPrograms {
 
   async function start(program: string, type: string | undefined, args: readonly string[]): Promise<Invocation> {
     const located = await find(program, type);
-    if (!located.place || isOfTheHost(program)) return invocation(located, args);
+    if (!located.place || (isOfTheHost(program) && !isMounting(program))) return invocation(located, args);
     const roots = await rootsOf(located.place);
     const place = args.at(-1) ?? '';
     if (program === 'mount' && setsMountFlags(args) && isSharedPlace(place, roots)) {

@@ -4,6 +4,14 @@ import { type PlacedMount, pathThere, placeThere, type TwoRoots } from './path-t
 /** What they print is a path, which would be one of the other root. */
 const answeringPaths: readonly string[] = ['realpath', 'readlink', 'findmnt'];
 
+/** They mount or unmount at the path that comes last. */
+const mounting: ReadonlySet<string> = new Set(['mount', 'umount', 'oneclient', 'mount.objectivefs']);
+
+/** Whether a program mounts something at a path of this root, wherever it runs. */
+export function isMounting(program: string): boolean {
+  return mounting.has(program);
+}
+
 /** The same everywhere: the devices and the kernel's own files. */
 const common = /^\/(dev|proc|sys)(\/|$)/;
 
@@ -12,7 +20,7 @@ const common = /^\/(dev|proc|sys)(\/|$)/;
  * into this root is taken for one of the host's and stays. Throws FAILED_PRECONDITION rather than let a program look at the wrong place.
  */
 export function translateArguments(program: string, args: readonly string[], roots: TwoRoots): readonly string[] {
-  if (program === 'mount' || program === 'umount') return mountArguments(program, args, roots);
+  if (isMounting(program)) return mountArguments(program, args, roots);
   return args.map((argument) => {
     if (!isPath(argument)) return unchanged(program, argument, roots);
     const path = there(program, argument, roots);

@@ -21,7 +21,7 @@ export const zfsLocal: MakeAttacher = (tools) => ({
   async attach(call, { context }) {
     const name = nameOf(context);
     const { type, mountpoint } = await propertiesOf(call, tools, name);
-    if (type === 'volume') return { type: 'device', path: await zvolPath(call, name) };
+    if (type === 'volume') return { type: 'device', path: await zvolPath(call, tools, name) };
     if (type !== 'filesystem') throw new CallError('INVALID_ARGUMENT', `${name} is a ${type}, not a dataset or zvol`);
     if (mountpoint !== 'legacy') {
       // Every dataset of the pool would inherit it, and be unmounted.
@@ -63,8 +63,12 @@ async function zfs(call: CallContext, tools: NodeTools, name: string, args: read
 }
 
 /** udev's link, which in a container may be in the host's /dev only. */
-async function zvolPath(call: CallContext, name: string): Promise<string> {
-  const paths = [`/dev/zvol/${name}`, `${defaultHostSettings.root}/dev/zvol/${name}`];
+async function zvolPath(
+  call: CallContext,
+  { hostRoot = defaultHostSettings.root }: NodeTools,
+  name: string,
+): Promise<string> {
+  const paths = [`/dev/zvol/${name}`, `${hostRoot}/dev/zvol/${name}`];
   const found = await poll(call, linkMs, async () => {
     for (const path of paths) if (await isDevice(path)) return path;
     return undefined;

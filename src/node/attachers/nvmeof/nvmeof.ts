@@ -1,3 +1,4 @@
+import { defaultHostSettings } from '../../../backends/exec/host-settings.ts';
 import type { CallContext } from '../../../core/call.ts';
 import { withLock } from '../../keyed-lock.ts';
 import { multipathOf, resizeMultipath } from '../../multipath.ts';
@@ -19,7 +20,8 @@ const resizeMs = 10_000;
  * A namespace of an NVMe subsystem, over TCP, RDMA or Fibre Channel. The context has `nqn`, `nsid`, and `transport` or `transports`; it may have the
  * namespace's `uuid` or `nguid`, which is then checked.
  */
-export const nvmeof: MakeAttacher = (tools) => nvmeofAt(tools, kernelPlaces);
+export const nvmeof: MakeAttacher = (tools) =>
+  nvmeofAt(tools, { ...kernelPlaces, hostRoot: tools.hostRoot ?? defaultHostSettings.root });
 
 export function nvmeofAt(tools: NodeTools, places: NvmePlaces): Attacher {
   const connector = { tools, places };

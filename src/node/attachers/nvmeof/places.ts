@@ -1,5 +1,4 @@
 import { stat } from 'node:fs/promises';
-import { defaultHostSettings } from '../../../backends/exec/host-settings.ts';
 import { deviceNode } from '../../device-node.ts';
 import { deviceNumber } from '../../device-number.ts';
 import type { HostPlaces } from './host-identity.ts';
@@ -14,11 +13,10 @@ export interface NvmePlaces extends HostPlaces {
   readonly nodeOf: typeof deviceNode;
 }
 
-export const kernelPlaces: NvmePlaces = {
+export const kernelPlaces: Omit<NvmePlaces, 'hostRoot'> = {
   sysfs: '/sys',
   fabrics: '/dev/nvme-fabrics',
   folder: '/etc/nvme',
-  hostRoot: defaultHostSettings.root,
   numberOf: async (path) => {
     const found = await stat(path).catch(() => undefined);
     return found?.isCharacterDevice() ? deviceNumber(found.rdev) : undefined;
