@@ -2,6 +2,7 @@
 import { localHostpath } from './local-hostpath/type.ts';
 import { lustreClient } from './lustre-client/type.ts';
 import { nfsClient } from './nfs-client/type.ts';
+import { nodeManual } from './node-manual/type.ts';
 import { smbClient } from './smb-client/type.ts';
 import type { DriverType } from './type.ts';
 import {
@@ -18,6 +19,7 @@ export const driverTypes: readonly DriverType[] = [
   nfsClient,
   smbClient,
   lustreClient,
+  nodeManual,
   zfsGenericNfs,
   zfsGenericSmb,
   zfsGenericIscsi,

@@ -65,7 +65,7 @@ export function zfsDriverType(row: ZfsKind): DriverType<Options> {
 }
 
 function createDriver(row: ZfsKind, options: Options, environment: DriverEnvironment): Driver {
-  const { nodeId, nodeTopology, run, log, maxIdBytes } = environment;
+  const { nodeId, nodeTopology, connection, stateDirectory, run, log, maxIdBytes } = environment;
   const { zfs: settings, instance_id: instanceId } = options;
   const volume = options._private?.csi?.volume;
   const isLocal = row.where === 'local';
@@ -99,6 +99,8 @@ function createDriver(row: ZfsKind, options: Options, environment: DriverEnviron
       run,
       settings: options.node,
       mountGroup: row.mountGroup,
+      stateDirectory,
+      connection,
     }),
   };
 }
