@@ -34,7 +34,9 @@ export async function probeDevice(call: CallContext, tools: NodeTools, device: B
   const found = new Map(stdout.split('\n').map((line) => [line.split('=')[0], line.slice(line.indexOf('=') + 1)]));
   const type = found.get('TYPE');
   if (type) {
-    if (found.get('USAGE') === 'filesystem') return { is: 'file system', type };
+    // For blkid, a disk of a ZFS pool is a file system, too; nothing can mount it.
+    const isMember = type.endsWith('_member');
+    if (found.get('USAGE') === 'filesystem' && !isMember) return { is: 'file system', type };
     throw refusal(device, `holds ${type}`);
   }
   const table = found.get('PTTYPE');
