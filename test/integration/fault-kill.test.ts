@@ -130,6 +130,7 @@ test('a node is killed while it mounts and unmounts', {
     await unstage(server);
     assert.deepEqual(await mountsBelow(site.root), []);
   }
+  assert.deepEqual(await readdir(site.path('state/staged')), [], 'nothing is remembered');
   assert.deepEqual(
     (await readdir(site.root)).filter((name) => ['target', 'staging'].includes(name)),
     [],

@@ -20,18 +20,24 @@ export async function takeCleanupTurn(folder: string): Promise<() => Promise<voi
   const own = `${path}.${owner}`;
   await writeFile(own, owner, { mode: 0o600 });
   try {
-    // A link appears with its content, or not at all because there is one already.
-    await link(own, path);
-  } catch (error) {
-    if (errnoOf(error) !== 'EEXIST') throw error;
-    if (await isCleanupUnderWay(folder)) {
-      throw new CallError('FAILED_PRECONDITION', 'another `switchboard node cleanup` is at work; try again later');
+    if ((await linked(own, path)) || (!(await isCleanupUnderWay(folder)) && (await linked(own, path)))) {
+      return () => unlink(path).catch(() => {});
     }
-    await link(own, path);
   } finally {
     await unlink(own);
   }
-  return () => unlink(path).catch(() => {});
+  throw new CallError('FAILED_PRECONDITION', 'another `switchboard node cleanup` is at work; try again later');
+}
+
+/** A link appears with its content, or not at all because there is one already: then it is false. */
+async function linked(from: string, to: string): Promise<boolean> {
+  try {
+    await link(from, to);
+    return true;
+  } catch (error) {
+    if (errnoOf(error) === 'EEXIST') return false;
+    throw error;
+  }
 }
 
 /** Whether a cleanup is at work. What one that was killed left behind is removed. */
