@@ -2,11 +2,11 @@ import { realpath } from 'node:fs/promises';
 import { basename } from 'node:path/posix';
 import type { CallContext } from '../../../core/call.ts';
 import { CallError } from '../../../core/errors.ts';
-import { refuseInUse as refuseDeviceInUse } from '../../device-in-use.ts';
+import { refuseInUse } from '../../device-in-use.ts';
 import { deviceNode } from '../../device-node.ts';
 import { withLock } from '../../keyed-lock.ts';
 import { awaitMultipath, multipathOf, resizeMultipath } from '../../multipath.ts';
-import { diskOf, multipathId, type ScsiDisk } from '../../scsi-disk.ts';
+import { diskOf, multipathId, type ScsiDisk, type ScsiUnit } from '../../scsi-disk.ts';
 import { lunOfCode } from '../../scsi-lun.ts';
 import type { NodeTools } from '../../tools.ts';
 import type { Attacher } from '../attacher.ts';
@@ -20,9 +20,15 @@ import { type IscsiIdentity, type IscsiVolume, identityOf, parseIdentity, volume
 const wanted = new Map<string, Set<string>>();
 
 /** iSCSI by open-iscsi: `portal`, `portals`, `iqn`, `lun` and `interface` of the volume context, and the secrets `node-db.*`. */
-export const iscsi = (tools: NodeTools): Attacher => createIscsi(tools, refuseDeviceInUse);
+export const iscsi = (tools: NodeTools): Attacher => createIscsi(tools, { refuseInUse, deviceNode });
 
-export function createIscsi(tools: NodeTools, refuseInUse: RefuseInUse): Attacher {
+/** What looks at devices themselves. Tests have none. */
+interface Devices {
+  readonly refuseInUse: RefuseInUse;
+  readonly deviceNode: typeof deviceNode;
+}
+
+export function createIscsi(tools: NodeTools, devices: Devices): Attacher {
   const { sysfs = '/sys' } = tools;
   return {
     identityOf: ({ context }) => identityOf(volumeOf(context)),
@@ -31,7 +37,7 @@ export function createIscsi(tools: NodeTools, refuseInUse: RefuseInUse): Attache
       const volume = volumeOf(context);
       return await withTarget(call, volume, async () => {
         want(volume);
-        return { type: 'device', path: await attachVolume(call, tools, volume, refuseInUse) };
+        return { type: 'device', path: await attachVolume(call, tools, volume, devices) };
       });
     },
 
@@ -44,7 +50,7 @@ export function createIscsi(tools: NodeTools, refuseInUse: RefuseInUse): Attache
         const isOther = (one: Readonly<Record<string, string>>) =>
           one.iqn?.toLowerCase() === iqn && one.lun !== undefined && one.lun !== lun;
         const isShared = [...(wanted.get(iqn) ?? [])].some((one) => one !== lun) || (await others()).some(isOther);
-        await detachVolume(call, tools, volume, isShared, refuseInUse);
+        await detachVolume(call, tools, volume, isShared, devices.refuseInUse);
         forget(volume);
       });
     },
@@ -77,12 +83,12 @@ async function attachVolume(
   call: CallContext,
   tools: NodeTools,
   volume: IscsiVolume,
-  refuseInUse: RefuseInUse,
+  devices: Devices,
 ): Promise<string> {
   const { sysfs = '/sys' } = tools;
   const { sessions, multipath } = await connect(call, tools, volume);
   const results = await Promise.allSettled(
-    sessions.map((session) => findDisk(call, tools, session, volume.lun, refuseInUse)),
+    sessions.map((session) => findDisk(call, tools, session, volume.lun, devices.refuseInUse)),
   );
   const disks = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
   const failure = results.find((result) => result.status === 'rejected');
@@ -95,9 +101,9 @@ async function attachVolume(
   const map = multipath
     ? await awaitMultipath(call, tools, names, multipathId(first.wwid ?? ''))
     : await multipathOf(sysfs, names);
-  if (map) return await deviceNode(call, tools, map.device, map.number);
-  const { name, number } = await chosen(call, disks, refuseInUse);
-  return await deviceNode(call, tools, name, number);
+  if (map) return await devices.deviceNode(call, tools, map.device, map.number);
+  const { name, number } = await chosen(call, disks, devices.refuseInUse);
+  return await devices.deviceNode(call, tools, name, number);
 }
 
 function requireSame({ iqn, lun }: IscsiVolume, disks: readonly ScsiDisk[]): void {
@@ -146,9 +152,7 @@ async function directoryOf(sysfs: string, device: string): Promise<string | unde
   return await realpath(`${sysfs}/class/block/${path}`).catch(() => undefined);
 }
 
-function unitOf(
-  disk: string,
-): { readonly directory: string; readonly address: string; readonly lun: number | undefined } | undefined {
+function unitOf(disk: string): ScsiUnit | undefined {
   // That of a partition lies within that of its disk.
   const directory = /^(.*\/\d+:\d+:\d+:\d+)\/block\//.exec(`${disk}/`)?.[1];
   if (directory === undefined) return undefined;
@@ -164,12 +168,17 @@ async function rescan(call: CallContext, tools: NodeTools, device: string): Prom
     ? await Promise.all(map.paths.map((name) => realpath(`${sysfs}/class/block/${name}`)))
     : [directory];
   const units = paths.flatMap((path) => unitOf(path) ?? []);
-  const sizes: number[] = [];
-  for (const unit of units) {
-    const before = await diskOf(unit);
-    if (!before || !(await askAgain(call, tools, before))) continue;
-    sizes.push((await diskOf(unit))?.bytes ?? 0);
-  }
-  const smallest = Math.min(...sizes.filter((bytes) => bytes > 0));
-  if (map && Number.isFinite(smallest)) await resizeMultipath(call, tools, map, smallest);
+  const results = await Promise.allSettled(units.map((unit) => newSize(call, tools, unit)));
+  const sizes = results.flatMap((result) => (result.status === 'fulfilled' ? (result.value ?? []) : []));
+  const failure = results.find((result) => result.status === 'rejected');
+  // Paths that are down are asked again when multipathd brings them back.
+  if (failure && sizes.length === 0) throw failure.reason;
+  if (map && sizes.length > 0) await resizeMultipath(call, tools, map, Math.min(...sizes));
+}
+
+/** Bytes of a disk after the kernel has asked it; undefined: it is gone. */
+async function newSize(call: CallContext, tools: NodeTools, unit: ScsiUnit): Promise<number | undefined> {
+  const before = await diskOf(unit);
+  if (!before || !(await askAgain(call, tools, before))) return undefined;
+  return (await diskOf(unit))?.bytes || undefined;
 }

@@ -11,7 +11,7 @@ export interface Portal {
 /** RFC 7143, 13.8: "If the TCP port is not specified, it is assumed to be 3260." */
 const defaultPort = 3260;
 
-/** Reads `10.0.0.1`, `nas1:3261`, `[fd00::1]:3260`, `fd00::1`, and what discovery prints: `10.0.0.1:3260,1`. Throws INVALID_ARGUMENT. */
+/** Reads `10.0.0.1`, `nas1:3261`, `[fd00::1]:3260`, `fd00::1`. Throws INVALID_ARGUMENT. */
 export function parsePortal(text: string): Portal {
   const plain = text.trim();
   const [, bracketed, afterBracket] = /^\[([^\]]*)\](?::(\d+))?$/.exec(plain) ?? [];
