@@ -1,9 +1,13 @@
 /** The process that works on a share: killed, hanging, out of work. */
 import assert from 'node:assert/strict';
-import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { CallError } from '../../src/core/errors.ts';
 import { silentLogger } from '../../src/core/logger.ts';
+import type { FilesChild, startFilesChild } from '../../src/drivers/directory/files-child.ts';
 import {
   createFilesInChild,
   type FilesInChild,
@@ -64,8 +68,16 @@ test('a removal stops when its call is over, and the process goes on', async (t)
   await writeFile(join(base, 'a/b/c'), '');
   await files.kindOf(base);
   const pid = pidOf(site);
-  await assert.rejects(files.removeTree(join(base, 'a'), join(base, 'a'), AbortSignal.abort()), failure('CANCELLED'));
+  const tree = [join(base, 'a'), join(base, 'a')] as const;
+  await assert.rejects(files.removeTree(...tree, AbortSignal.abort()), failure('CANCELLED'));
   assert.equal(await files.kindOf(join(base, 'a/b')), 'directory');
+  process.kill(pid, 'SIGSTOP');
+  const stop = new AbortController();
+  const removal = files.removeTree(...tree, stop.signal);
+  stop.abort();
+  process.kill(pid, 'SIGCONT');
+  await assert.rejects(removal, failure('CANCELLED'));
+  assert.equal(await files.kindOf(join(base, 'a')), 'directory');
   assert.equal(pidOf(site), pid);
 });
 
@@ -145,4 +157,58 @@ test('a folder that is held cannot be unmounted until it lets go', async (t) => 
   await assert.rejects(sh('umount', other), /busy/);
   await files.close();
   await sh('umount', other);
+});
+
+test('it ends when this process is killed', async (t) => {
+  const base = await makeFolder(t);
+  const module = new URL('../../src/drivers/directory/files-in-child.ts', import.meta.url);
+  const code = `import { createFilesInChild } from ${JSON.stringify(module)};
+    const files = createFilesInChild({ base: '/', title: 'x', log: { warn() {}, info() {} }, limitMs: 20_000 });
+    await files.hold(${JSON.stringify(base)});
+    console.log(files.pid);`;
+  const owner = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: ['ignore', 'pipe', 'inherit'] });
+  t.after(() => owner.kill('SIGKILL'));
+  const [line] = await once(owner.stdout, 'data');
+  const pid = Number(line);
+  assert.ok(await isFilesWorker(pid));
+  owner.kill('SIGKILL');
+  while (await isFilesWorker(pid)) await new Promise((resolve) => setTimeout(resolve, 10));
+});
+
+async function isFilesWorker(pid: number): Promise<boolean> {
+  return (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).includes('files-worker');
+}
+
+test('of children that cannot be ended there are few', async (t) => {
+  const base = await makeFolder(t);
+  let now = 0;
+  let started = 0;
+  const immortal = ({ onSilent }: Parameters<typeof startFilesChild>[0]): FilesChild => {
+    started++;
+    const child: FilesChild = {
+      pid: undefined,
+      pending: 0,
+      answered: false,
+      async ask() {
+        onSilent(child);
+        throw new CallError('UNAVAILABLE', 'it did not answer');
+      },
+      end: () => {},
+      kill: () => {},
+      ended: new Promise(() => {}),
+      unref: () => {},
+    };
+    return child;
+  };
+  const files = createFilesInChild({
+    ...{ base, title: 'nas:/x', log: silentLogger, limitMs: 1 },
+    ...{ start: immortal, clock: () => now },
+  });
+  for (let minute = 0; minute < 20; minute++) {
+    await assert.rejects(files.kindOf(base), failure('UNAVAILABLE'));
+    await assert.rejects(files.kindOf(base), failure('UNAVAILABLE', /asked again/));
+    now += 60_000;
+  }
+  assert.equal(started, 3);
+  await assert.rejects(files.kindOf(base), failure('UNAVAILABLE', /3 processes hang on it and cannot be ended/));
 });

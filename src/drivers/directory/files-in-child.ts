@@ -5,6 +5,7 @@
  * first has to prove that the share answers. A process that waits for a dead server may survive being killed until the server is back; there
  * are never more than a few of those.
  */
+import { throwIfOver } from '../../core/call.ts';
 import { CallError, errnoOf } from '../../core/errors.ts';
 import type { Logger } from '../../core/logger.ts';
 import { within } from '../../core/within.ts';
@@ -27,6 +28,9 @@ export interface FilesInChildOptions {
   readonly idleMs?: number | undefined;
   /** Told when the share answers that this machine's view of it is stale. */
   readonly onStale?: (() => void) | undefined;
+  /** Default: a child of this process, and its clock. */
+  readonly start?: typeof startFilesChild | undefined;
+  readonly clock?: (() => number) | undefined;
 }
 
 export interface FilesInChild extends Files {
@@ -43,8 +47,8 @@ const mostStuck = 3;
 
 export function createFilesInChild(options: FilesInChildOptions): FilesInChild {
   const { base, title, log, limitMs, onStale } = options;
-  const { probeMs = Math.min(5000, limitMs), idleMs = 5 * 60_000 } = options;
-  const outage = createOutage(title);
+  const { probeMs = Math.min(5000, limitMs), idleMs = 5 * 60_000, start: startChild = startFilesChild } = options;
+  const outage = createOutage(title, options.clock);
   const stuck = new Set<FilesChild>();
   let current: FilesChild | undefined;
   let probe: Promise<FilesChild> | undefined;
@@ -52,7 +56,7 @@ export function createFilesInChild(options: FilesInChildOptions): FilesInChild {
   let closed = false;
 
   function start(): FilesChild {
-    const child = startFilesChild({ title, onSilent: giveUp });
+    const child = startChild({ title, onSilent: giveUp });
     void child.ended.then((how) => {
       if (stuck.delete(child)) return log.info('a process that hung on a share has ended', { pid: child.pid, how });
       if (current === child) current = undefined;
@@ -155,7 +159,14 @@ function filesThrough(ask: Ask): Files {
     publish: through('publish'),
     move: through('move'),
     remove: through('remove'),
-    removeTree: async (path, shelter, signal) => void (await ask('removeTree', [path, shelter], signal)),
+    async removeTree(path, shelter, signal) {
+      throwIfOver(signal);
+      await ask('removeTree', [path, shelter], signal).catch((error: unknown) => {
+        // The child knows that it is over, but not why.
+        throwIfOver(signal);
+        throw error;
+      });
+    },
     sync: through('sync'),
     touch: through('touch'),
     async touchedAt(path) {

@@ -16,15 +16,15 @@ export interface Outage {
   throwIfPausing(): void;
 }
 
-/** `title`: what does not answer, for people. */
-export function createOutage(title: string): Outage {
+/** `title`: what does not answer, for people. `clock`: milliseconds. */
+export function createOutage(title: string, clock: () => number = () => performance.now()): Outage {
   let failures = 0;
   let since = 0;
   let nextAt = 0;
   let reason = '';
   return {
     begin(why) {
-      const now = performance.now();
+      const now = clock();
       if (failures === 0) since = now;
       nextAt = now + Math.min(longestPause, firstPause * 2 ** failures);
       failures++;
@@ -37,7 +37,7 @@ export function createOutage(title: string): Outage {
       return failures > 0;
     },
     throwIfPausing() {
-      const now = performance.now();
+      const now = clock();
       if (failures === 0 || now >= nextAt) return;
       const seconds = (ms: number) => `${Math.ceil(ms / 1000)} s`;
       throw new CallError(
