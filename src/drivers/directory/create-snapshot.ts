@@ -10,10 +10,11 @@ import { within } from '../../core/within.ts';
 import { sameParameters } from '../common/parameters.ts';
 import type { Copies } from './copies.ts';
 import type { Directory } from './directory.ts';
+import { isId } from './layout.ts';
 import { pendingSnapshot } from './pending-snapshot.ts';
 import type { SnapshotEngine } from './snapshot-engines/engine.ts';
 import { nameTaken, otherParameters } from './snapshot-engines/name-taken.ts';
-import { requireVolume } from './snapshot-engines/require-volume.ts';
+import { noVolume, requireVolume } from './snapshot-engines/require-volume.ts';
 import { requireSnapshotName } from './snapshot-id.ts';
 import type { SnapshotJob } from './snapshot-jobs.ts';
 import { jobOf, startJob, takeFailure } from './snapshot-jobs.ts';
@@ -30,6 +31,8 @@ export interface CreateParts {
 export async function createSnapshot(parts: CreateParts, call: CallContext, spec: SnapshotSpec): Promise<Snapshot> {
   requireSnapshotName(spec.name);
   const { directory, engine } = parts;
+  // Nothing else becomes part of a path.
+  if (!isId('v', spec.sourceVolumeId)) throw noVolume(spec.sourceVolumeId);
   const key = engine.keyOf(spec.sourceVolumeId, spec.name);
   const job = jobOf(directory, key);
   if (job) {
@@ -77,7 +80,7 @@ async function answerOf(directory: Directory, call: CallContext, job: SnapshotJo
   const patienceMs = directory.options.snapshots.answer_within * 1000;
   const { sourceVolumeId } = job.task.spec;
   try {
-    const what = `the copy of volume ${sourceVolumeId}`;
+    const what = `copy of volume ${sourceVolumeId}`;
     const soon = await call.waitingFor(what, () => untilOver(call.signal, within(patienceMs, job.ended)));
     if (soon === undefined && (await job.promise())) return pendingOf(job);
   } catch (error) {

@@ -108,5 +108,7 @@ async function takeFolder({ files, layout }: Directory, name: string): Promise<s
   const left = parseWorkName(name) as WorkName;
   const taken = posix.join(layout.tmp, formatWorkName({ ...left, owner: await thisOwner() }));
   const path = posix.join(layout.tmp, name);
+  // Somebody may look for what has lain there too long.
+  await files.touch(path).catch(() => {});
   return taken === path || (await files.move(path, taken)) ? taken : undefined;
 }

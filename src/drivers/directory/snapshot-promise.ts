@@ -10,8 +10,9 @@ import { posix } from 'node:path';
 import * as v from 'valibot';
 import { CallError } from '../../core/errors.ts';
 import { lifeOf, thisOwner } from '../../node/owner.ts';
+import { inBatches } from '../common/in-batches.ts';
 import type { Directory } from './directory.ts';
-import { isId } from './layout.ts';
+import { idsOfRecords, isId } from './layout.ts';
 import { snapshotDrivers } from './options.ts';
 import { believedMs, makeLayout, withWork } from './work.ts';
 
@@ -34,6 +35,7 @@ const schema = v.object({
 export type SnapshotPromise = v.InferOutput<typeof schema>;
 
 function pathOf({ layout }: Directory, key: string): string {
+  if (!isId('s', key)) throw new CallError('INVALID_ARGUMENT', `${JSON.stringify(key)} cannot be a snapshot`);
   return posix.join(layout.promises, `${key}.json`);
 }
 
@@ -49,19 +51,19 @@ export async function readPromise(directory: Directory, key: string): Promise<Sn
 
 /** All of them by key; one that cannot be understood is left out and told in the log. */
 export async function listPromises(directory: Directory): Promise<ReadonlyMap<string, SnapshotPromise>> {
-  const found = new Map<string, SnapshotPromise>();
-  for (const name of await directory.files.list(directory.layout.promises)) {
-    const key = name.endsWith('.json') ? name.slice(0, -'.json'.length) : '';
-    if (!isId('s', key)) continue;
-    try {
-      const promise = await readPromise(directory, key);
-      if (promise) found.set(key, promise);
-    } catch (error) {
-      if (!(error instanceof CallError && error.code === 'DATA_LOSS')) throw error;
-      directory.log.warn('a snapshot in the making is left out', { error });
-    }
+  const keys = idsOfRecords('s', await directory.files.list(directory.layout.promises));
+  const found = await inBatches(keys, async (key) => ({ key, promise: await soundPromise(directory, key) }));
+  return new Map(found.flatMap(({ key, promise }) => (promise ? [[key, promise] as const] : [])));
+}
+
+async function soundPromise(directory: Directory, key: string): Promise<SnapshotPromise | undefined> {
+  try {
+    return await readPromise(directory, key);
+  } catch (error) {
+    if (!(error instanceof CallError && error.code === 'DATA_LOSS')) throw error;
+    directory.log.warn('a snapshot in the making is left out', { error });
+    return undefined;
   }
-  return found;
 }
 
 /** Writes it and waits until it is on the disk. */

@@ -24,7 +24,7 @@ export interface Snapshots {
   requireNonePromised(volumeId: string): Promise<void>;
   /** Goes on with what a process promised that is no more. Never rejects. */
   resume(): Promise<void>;
-  /** The copies that go on without a call. */
+  /** The copies that go on without a call: the others are their calls' own. */
   active(): readonly ActiveOperation[];
   /** Resolves when {@link active} is empty. */
   idle(): Promise<void>;
@@ -90,7 +90,10 @@ export function createSnapshots(directory: Directory, sweeper: Sweeper, copies: 
       }
     },
     resume,
-    active: () => jobsOf(directory).map((job) => job.active()),
+    active: () =>
+      jobsOf(directory)
+        .filter((job) => job.isPromised())
+        .map((job) => job.active()),
     async idle() {
       for (let jobs = jobsOf(directory); jobs.length > 0; jobs = jobsOf(directory)) {
         await Promise.all(jobs.map((job) => job.ended));

@@ -8,5 +8,9 @@ import type { VolumeRecord } from '../record.ts';
 export async function requireVolume(directory: Directory, volumeId: string): Promise<VolumeRecord | undefined> {
   const volume = isId('v', volumeId) ? await look(directory, 'v', volumeId) : undefined;
   if (volume?.state === 'present' && volume.kind === 'directory') return volume.record;
-  throw new CallError('NOT_FOUND', `there is no volume ${JSON.stringify(volumeId)} to take a snapshot of`);
+  throw noVolume(volumeId);
+}
+
+export function noVolume(volumeId: string): CallError {
+  return new CallError('NOT_FOUND', `there is no volume ${JSON.stringify(volumeId)} to take a snapshot of`);
 }
