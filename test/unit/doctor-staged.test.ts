@@ -6,9 +6,9 @@ import { checkStagedVolumes } from '../../src/cli/doctor/staged-volumes.ts';
 import { parseRecord, recordText, type StagedRecord } from '../../src/node/records/record.ts';
 import {
   attachmentKey,
-  isOfPlace,
-  isOfSameElsewhere,
   isRecordName,
+  ofPlace,
+  ofSameElsewhere,
   recordName,
 } from '../../src/node/records/record-name.ts';
 import { briefly, type FakeFile, type Machine, machine, only, rootMount } from './doctor-support.ts';
@@ -61,9 +61,10 @@ test('what may still be attached is a warning that says what it is and what to d
 
 test('what has nothing attached is a note, and what is being staged is not left over', async () => {
   const nfs = { attacher: 'nfs', identity: undefined };
+  const zfs = { attacher: 'zfs-local', identity: { asset: 'tank/v1' } };
   const records = [
     aRecord({ ...nfs, bootId: 'boot-0' }),
-    aRecord({ ...nfs, place: '/x/y' }),
+    aRecord({ ...zfs, place: '/x/y' }),
     aRecord({ at: now - 1000, place: '/x/z' }),
   ];
   const [found, ...more] = await withRecords(records);
@@ -118,10 +119,10 @@ test('a record is read as it was written, and its name tells its place and its v
       // JSON knows no undefined.
       assert.deepEqual(parseRecord(recordText(record)).record, JSON.parse(JSON.stringify(record)));
       const name = recordName(one);
-      assert.ok(isRecordName(name) && isOfPlace(name, one.place) && !isOfSameElsewhere(name, one));
+      assert.ok(isRecordName(name) && ofPlace(one.place)(name) && !ofSameElsewhere(one)(name));
       const same = attachmentKey(one) === attachmentKey(other);
-      assert.equal(isOfSameElsewhere(name, other), same && one.place !== other.place);
-      assert.equal(isOfSameElsewhere(name, { ...one, place: `${one.place}/` }), true);
+      assert.equal(ofSameElsewhere(other)(name), same && one.place !== other.place);
+      assert.equal(ofSameElsewhere({ ...one, place: `${one.place}/` })(name), true);
       const turned = Object.fromEntries(Object.entries(one.identity ?? {}).reverse());
       assert.equal(recordName({ ...one, identity: one.identity && turned }), name, 'the order of keys means nothing');
     }),

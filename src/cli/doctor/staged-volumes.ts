@@ -1,7 +1,9 @@
 /** What the node remembers of volumes that it staged, and what is left of those that are not there any more. */
 import { join } from 'node:path/posix';
 import { defaultTimeLimits } from '../../backends/exec/time-limits.ts';
+import type { Attacher } from '../../node/attachers/attacher.ts';
 import type { Mount } from '../../node/mount-table.ts';
+import { makePlane } from '../../node/plane.ts';
 import { findLeftovers, type Leftover } from '../../node/records/leftovers.ts';
 import type { StagedRecord } from '../../node/records/record.ts';
 import { isRecordName } from '../../node/records/record-name.ts';
@@ -36,7 +38,8 @@ export async function checkStagedVolumes(inspection: Looks): Promise<readonly Fi
     // Dead mounts are found by the check of all mounts.
     const look = { table: mounts, bootId, now: now(), deadMounts: false };
     const leftovers = (await findLeftovers(call, tools, found, look)).filter((one) => !(one.record && one.underWay));
-    const told = [...forgotten, ...tell(leftovers, folder), ...unrecorded(mounts.mounts, found)];
+    const { attachers } = makePlane({ run });
+    const told = [...forgotten, ...tell(leftovers, folder, attachers), ...unrecorded(mounts.mounts, found)];
     return told.length > 0 ? told : [finding('ok', label, `${found.length} remembered: all mounted`)];
   } catch (error) {
     return [finding('warning', label, `${folder} cannot be read: ${whyOf(error)}`)];
@@ -63,8 +66,16 @@ async function read({ files }: Looks, folder: string, name: string): Promise<Fou
   return text === undefined ? undefined : foundRecord(name, text);
 }
 
-function tell(leftovers: readonly Leftover[], folder: string): readonly Finding[] {
-  const attached = leftovers.filter((one) => !one.record || one.record.identity);
+function tell(
+  leftovers: readonly Leftover[],
+  folder: string,
+  attachers: Readonly<Record<string, Attacher>>,
+): readonly Finding[] {
+  const attached = leftovers.filter(({ record }) => {
+    if (!record) return true;
+    const attacher = Object.hasOwn(attachers, record.attacher) ? attachers[record.attacher] : undefined;
+    return record.identity !== undefined && (attacher === undefined || attacher.detach !== undefined);
+  });
   const rest = leftovers.length - attached.length;
   const findings = attached.slice(0, limits.shown).map(({ name, record, why }) => {
     if (!record) {

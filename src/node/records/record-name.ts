@@ -18,14 +18,17 @@ export function attachmentKey({ attacher, identity = {} }: Omit<RecordSubject, '
   return JSON.stringify([attacher, sorted]);
 }
 
-/** Whether a file is a record of the place. */
-export function isOfPlace(name: string, place: string): boolean {
-  return name.startsWith(`${placePart(place)}-`);
+/** Tells whether a file is a record of the place. */
+export function ofPlace(place: string): (name: string) => boolean {
+  const beginning = `${placePart(place)}-`;
+  return (name) => name.startsWith(beginning);
 }
 
-/** Whether a file is a record of the same attached volume at another place. */
-export function isOfSameElsewhere(name: string, subject: RecordSubject): boolean {
-  return name.endsWith(`-${attachmentPart(subject)}.json`) && !isOfPlace(name, subject.place);
+/** Tells whether a file is a record of the same attached volume at another place. */
+export function ofSameElsewhere(subject: RecordSubject): (name: string) => boolean {
+  const end = `-${attachmentPart(subject)}.json`;
+  const isHere = ofPlace(subject.place);
+  return (name) => name.endsWith(end) && !isHere(name);
 }
 
 /** Whether a file is a record, going by its name. */

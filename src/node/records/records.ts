@@ -12,7 +12,7 @@ import { mayHang } from '../file-system-kind.ts';
 import type { MountTable } from '../mount-table.ts';
 import { thisOwner } from '../owner.ts';
 import { parseRecord, type ReadRecord, recordText, type StagedRecord } from './record.ts';
-import { isOfPlace, isOfSameElsewhere, isRecordName, type RecordSubject, recordName } from './record-name.ts';
+import { isRecordName, ofPlace, ofSameElsewhere, type RecordSubject, recordName } from './record-name.ts';
 
 export type FoundRecord = ReadRecord & {
   /** The file's name within the folder. */
@@ -100,12 +100,13 @@ export function openRecords({ stateDirectory, bootId = readBootId, now = Date.no
     },
     async of(table, place) {
       const names = await namesIn(table);
+      const isOfPlace = ofPlace(place);
       // Calls for one place exclude each other: a file that is only half written was left by a process that ended.
-      const left = names.filter((name) => name.startsWith('.') && isOfPlace(name.slice(1), place));
+      const left = names.filter((name) => name.startsWith('.') && isOfPlace(name.slice(1)));
       for (const name of left) await unlink(join(folder, name)).catch(() => {});
-      return await readAll(names.filter((name) => isOfPlace(name, place)));
+      return await readAll(names.filter(isOfPlace));
     },
-    isElsewhere: async (table, subject) => (await namesIn(table)).some((name) => isOfSameElsewhere(name, subject)),
+    isElsewhere: async (table, subject) => (await namesIn(table)).some(ofSameElsewhere(subject)),
     all: async (table) => readAll((await namesIn(table)).filter(isRecordName)),
     remove: async (name) => void (await unlessMissing(() => unlink(join(folder, name)))),
   };
