@@ -14,13 +14,16 @@ export async function startNfsServer(guest: Guest): Promise<void> {
     rpc.mountd`);
 }
 
-let lastExport = 0;
+/** By folder, so that a server that starts anew gives the same handles for the same files. */
+const identifiers = new Map<string, number>();
 
 /** Makes a folder of the guest reachable for everyone, root included. */
 export async function exportFolder(guest: Guest, folder: string): Promise<void> {
-  const options = `rw,no_root_squash,no_subtree_check,insecure,fsid=${++lastExport}`;
+  const identifier = identifiers.get(folder) ?? identifiers.size + 1;
+  identifiers.set(folder, identifier);
+  const options = `rw,no_root_squash,no_subtree_check,insecure,fsid=${identifier}`;
   await guest.run(`set -e
     mkdir -p ${folder}
-    echo '${folder} *(${options})' >/etc/exports.d/${lastExport}.exports
+    echo '${folder} *(${options})' >/etc/exports.d/${identifier}.exports
     exportfs -ra`);
 }
