@@ -63,8 +63,8 @@ async function isZero(
   offset: number,
   length: number,
 ): Promise<boolean> {
-  // od prints equal lines once, so this is two lines for zeros, and any other answer is a no.
-  const text = await dump(call, tools, device, ['-tx8', '-j', String(offset), '-N', String(length)]);
+  // od prints equal lines once, so this is two lines for zeros, and any other answer is a no. It reads a line at a time: they had better be long.
+  const text = await dump(call, tools, device, ['-tx8', '-w4096', '-j', String(offset), '-N', String(length)]);
   return /^[\s0*]+$/.test(text) && text.includes('0');
 }
 
