@@ -145,6 +145,8 @@ export interface NodeOperations {
   /** Capabilities of this node service beyond those that follow from its operations. */
   readonly extra: ReadonlySet<NodeCapability>;
   info(call: CallContext): Promise<NodeInfo>;
+  /** Whether a volume is one that this driver made for a publication on this node, under an id that is no id of its own. */
+  owns?(call: CallContext, volumeId: string): Promise<boolean>;
   /** STAGE_UNSTAGE_VOLUME, together with {@link unstage}. */
   stage?(call: CallContext, request: StageRequest): Promise<void>;
   unstage?(call: CallContext, request: UnstageRequest): Promise<void>;
@@ -155,6 +157,9 @@ export interface NodeOperations {
   /** EXPAND_VOLUME: grows what is on the device to the device's size. */
   expand?(call: CallContext, request: NodeExpandRequest): Promise<NodeExpanded>;
 }
+
+/** A node service with all operations on volumes that have ids of their own. */
+export type WholeNodeOperations = Required<Omit<NodeOperations, 'owns'>>;
 
 export interface StageRequest {
   readonly volumeId: string;

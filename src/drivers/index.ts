@@ -13,6 +13,7 @@ import {
   zfsLocalDataset,
   zfsLocalZvol,
 } from './zfs/rows.ts';
+import { zfsLocalEphemeralInline } from './zfs-local-ephemeral-inline/type.ts';
 
 export const driverTypes: readonly DriverType[] = [
   localHostpath,
@@ -26,6 +27,7 @@ export const driverTypes: readonly DriverType[] = [
   zfsGenericNvmeof,
   zfsLocalDataset,
   zfsLocalZvol,
+  zfsLocalEphemeralInline,
 ];
 
 /** The row of this name, or undefined. */

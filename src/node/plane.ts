@@ -2,7 +2,7 @@
 import type { RunCommand } from '../backends/exec/run.ts';
 import { processTimeLimits, type TimeLimits } from '../backends/exec/time-limits.ts';
 import type { NodeCapability } from '../core/capability-names.ts';
-import type { NodeOperations } from '../core/driver.ts';
+import type { WholeNodeOperations } from '../core/driver.ts';
 import type { NodeInfo } from '../core/volume.ts';
 import type { MakeAttacher } from './attachers/attacher.ts';
 import { attachers as builtIn } from './attachers/index.ts';
@@ -40,7 +40,7 @@ export interface NodePlaneOptions {
 }
 
 /** Makes a node service. No input or output happens before the first call. */
-export function createNodePlane(options: NodePlaneOptions): Required<NodeOperations> {
+export function createNodePlane(options: NodePlaneOptions): WholeNodeOperations {
   const plane = makePlane(options);
   const extra: readonly NodeCapability[] = [
     'VOLUME_CONDITION',

@@ -3,7 +3,7 @@ import type { RunCommand } from '../backends/exec/run.ts';
 import type { SshHosts } from '../backends/ssh/ssh-hosts.ts';
 import type { NodeOptions } from '../config/common.ts';
 import type { CopyMeter } from '../core/copies.ts';
-import type { Driver, NodeOperations } from '../core/driver.ts';
+import type { Driver, WholeNodeOperations } from '../core/driver.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Operations } from '../core/operations.ts';
 import type { DriverType } from '../drivers/type.ts';
@@ -23,5 +23,5 @@ export interface ProxyEnvironment extends LocalNodeFacts {
   /** Makes equal requests share one run. */
   readonly joining: (driver: Driver, operations: Operations) => Driver;
   /** The node's side of volumes whose connection has no file on this node. */
-  readonly nodePlane: (options: NodeOptions | undefined) => Required<NodeOperations>;
+  readonly nodePlane: (options: NodeOptions | undefined) => WholeNodeOperations;
 }

@@ -5,27 +5,29 @@
  * became of its connection.
  */
 import type { CallContext } from '../core/call.ts';
-import type { NodeOperations } from '../core/driver.ts';
+import type { NodeOperations, WholeNodeOperations } from '../core/driver.ts';
 import { asCallError } from '../core/errors.ts';
+import type { VolumeContext } from '../core/volume.ts';
 import { namingConnection, required } from './connection-error.ts';
 import type { Connections, Lease } from './connections.ts';
 import { decodeHandle } from './handle.ts';
+import { inlineHandle } from './inline-volumes.ts';
 import type { LocalNode } from './local-node.ts';
 
 /** `generic` serves volumes without a connection file; it gets the whole handle as volume id. */
 export function proxyNode(
   connections: Connections,
   localNode: LocalNode,
-  generic: Required<NodeOperations>,
-): Required<NodeOperations> {
-  async function routed<R extends { readonly volumeId: string }, T>(
+  generic: WholeNodeOperations,
+): NodeOperations {
+  async function routed<R extends { readonly volumeId: string; readonly context?: VolumeContext }, T>(
     call: CallContext,
     request: R,
     fallback: Fallback,
     choose: (node: NodeOperations) => ((call: CallContext, request: R) => Promise<T>) | undefined,
   ): Promise<T> {
     const inGeneral = () => required(choose(generic), general, 'such node operation')(call, request);
-    const handle = decodeHandle('volume', request.volumeId);
+    const handle = decodeHandle('volume', request.volumeId) ?? (await inlineHandle(call, connections, request));
     const lease = handle && (await findFor(call, handle.connection, fallback));
     if (!lease) return inGeneral();
     try {

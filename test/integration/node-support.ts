@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import type { RunCommand } from '../../src/backends/exec/run.ts';
 import { createRunner, type RunnerOptions } from '../../src/backends/exec/runner.ts';
 import { type CallContext, detachedContext } from '../../src/core/call.ts';
-import type { NodeOperations, PublishRequest, StageRequest } from '../../src/core/driver.ts';
+import type { PublishRequest, StageRequest, WholeNodeOperations } from '../../src/core/driver.ts';
 import { silentLogger } from '../../src/core/logger.ts';
 import type { MountCapability, VolumeCapability, VolumeContext } from '../../src/core/volume.ts';
 import { type Mount, readMountTable } from '../../src/node/mount-table.ts';
@@ -47,7 +47,7 @@ export interface Bench {
   readonly root: string;
   /** Where records of what is staged are kept, unless the options say otherwise. */
   readonly state: string;
-  readonly node: Required<NodeOperations>;
+  readonly node: WholeNodeOperations;
   /** Command lines run since the last {@link Bench.forget}. */
   readonly commands: string[];
   forget(): void;

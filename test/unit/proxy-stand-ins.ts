@@ -6,7 +6,7 @@ import type { TestContext } from 'node:test';
 import * as v from 'valibot';
 import { commonEntries } from '../../src/config/common.ts';
 import { type CallContext, detachedContext } from '../../src/core/call.ts';
-import type { Driver, NodeOperations } from '../../src/core/driver.ts';
+import type { Driver, WholeNodeOperations } from '../../src/core/driver.ts';
 import { CallError } from '../../src/core/errors.ts';
 import { createLogger, silentLogger } from '../../src/core/logger.ts';
 import type { Snapshot, Volume, VolumeCapability, VolumeSpec } from '../../src/core/volume.ts';
@@ -232,8 +232,8 @@ function create(world: StandIn, options: StandInOptions, environment: DriverEnvi
 function standInNode(
   say: (call: CallContext, text: string) => void | Promise<void>,
   lacks: readonly string[] = [],
-): Required<NodeOperations> {
-  const all: Required<NodeOperations> = {
+): WholeNodeOperations {
+  const all: WholeNodeOperations = {
     extra: new Set(),
     info: async () => ({ nodeId: 'inner' }),
     stage: async (call, request) => say(call, `NodeStageVolume ${request.volumeId}`),

@@ -7,8 +7,9 @@ import { type Dataset, type DatasetType, parseJson, parseText } from './dataset.
 import { StepFailed } from './failure.ts';
 
 export interface ZfsPrograms {
-  readonly zfs: string;
-  readonly zpool: string;
+  /** A program, and what it takes before its own arguments. */
+  readonly zfs: readonly string[];
+  readonly zpool: readonly string[];
   readonly sudo: string;
   /** Everything is run with sudo. */
   readonly sudoEnabled: boolean;
@@ -60,7 +61,7 @@ const usualMs = 120_000;
 export function createZfsHost(shell: Shell, programs: ZfsPrograms): ZfsHost {
   const { host } = shell;
   const sudo = programs.sudoEnabled ? [programs.sudo, '-n'] : [];
-  const zfs = (...args: readonly string[]) => [...sudo, programs.zfs, ...args];
+  const zfs = (...args: readonly string[]) => [...sudo, ...programs.zfs, ...args];
   const run: ZfsHost['run'] = (call, title, steps, options) =>
     runSteps(call, shell, steps, { title, timeoutMs: usualMs, ...options });
 
@@ -96,7 +97,7 @@ export function createZfsHost(shell: Shell, programs: ZfsPrograms): ZfsHost {
   const self: ZfsHost = {
     host,
     zfs,
-    zpool: (...args) => [...sudo, programs.zpool, ...args],
+    zpool: (...args) => [...sudo, ...programs.zpool, ...args],
     program: (...argv) => [...sudo, ...argv],
     run,
     reading,

@@ -1,7 +1,7 @@
 /** `driver: node-manual`: volumes that exist already, made by hand or by others. Nodes attach what their context says; nothing is made or deleted. */
 import * as v from 'valibot';
 import { advertisedFrom, commonEntries } from '../../config/common.ts';
-import type { Driver, NodeOperations } from '../../core/driver.ts';
+import type { Driver, WholeNodeOperations } from '../../core/driver.ts';
 import { createNodePlane } from '../../node/plane.ts';
 import { requireCapabilities } from '../common/capability-check.ts';
 import type { DriverEnvironment, DriverType } from '../type.ts';
@@ -56,7 +56,7 @@ function createDriver(options: Options, environment: DriverEnvironment): Driver 
 }
 
 /** The node service, which takes what fits the kind of volume: nobody else has looked at these. */
-function checked(plane: Required<NodeOperations>, modes: Parameters<typeof rulesOf>[1]): Required<NodeOperations> {
+function checked(plane: WholeNodeOperations, modes: Parameters<typeof rulesOf>[1]): WholeNodeOperations {
   return {
     ...plane,
     async stage(call, request) {

@@ -114,8 +114,8 @@ function openShell(options: Options, { ssh }: DriverEnvironment, run: RunCommand
 function programsOf({ cli }: ZfsOptions, isLocal: boolean) {
   const { zfs, zpool, sudo } = cli?.paths ?? {};
   return {
-    zfs: zfs ?? (isLocal ? 'zfs' : '/sbin/zfs'),
-    zpool: zpool ?? (isLocal ? 'zpool' : '/sbin/zpool'),
+    zfs: [zfs ?? (isLocal ? 'zfs' : '/sbin/zfs')],
+    zpool: [zpool ?? (isLocal ? 'zpool' : '/sbin/zpool')],
     sudo: sudo ?? (isLocal ? 'sudo' : '/usr/bin/sudo'),
     sudoEnabled: cli?.sudoEnabled ?? false,
   };

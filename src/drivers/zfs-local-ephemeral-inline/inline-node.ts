@@ -1,0 +1,93 @@
+/** Publishing makes the dataset, unpublishing destroys it. */
+import { ownValue } from '../../backends/zfs/dataset.ts';
+import { failureKind, StepFailed } from '../../backends/zfs/failure.ts';
+import type { ZfsHost } from '../../backends/zfs/zfs-host.ts';
+import type { CallContext } from '../../core/call.ts';
+import type { NodeOperations, PublishRequest, WholeNodeOperations } from '../../core/driver.ts';
+import { CallError } from '../../core/errors.ts';
+import { type CapabilityRules, requireCapabilities } from '../common/capability-check.ts';
+import { isVolumeId } from '../common/volume-id.ts';
+import { userProperties } from '../zfs/user-properties.ts';
+import { asOptions } from '../zfs/wanted-properties.ts';
+import { type InlineProperties, inlineProperties } from './inline-properties.ts';
+
+export interface InlineOptions {
+  readonly zfs: ZfsHost;
+  /** Where the datasets are. */
+  readonly parent: string;
+  readonly properties: InlineProperties;
+  readonly rules: CapabilityRules;
+  readonly driver: string;
+  readonly instanceId: string | undefined;
+}
+
+/** There is nothing to stage. */
+export function inlineNode(plane: WholeNodeOperations, options: InlineOptions): NodeOperations {
+  return {
+    extra: new Set(),
+    info: plane.info,
+    owns: (call, volumeId) => isOurs(call, options, volumeId),
+    async publish(call, request) {
+      const { capability, targetPath, readonly, publishContext, volumeId } = request;
+      requireCapabilities([capability], options.rules);
+      if (capability.type === 'mount' && capability.mountFlags.length > 0) {
+        throw new CallError('INVALID_ARGUMENT', 'inline volumes take no mount flags; set properties of ZFS');
+      }
+      const dataset = await make(call, options, request);
+      const context = { node_attach_driver: 'zfs-local', zfs_asset_name: dataset };
+      await plane.publish(call, { volumeId, targetPath, capability, readonly, context, publishContext });
+    },
+    async unpublish(call, request) {
+      await plane.unpublish(call, request);
+      await destroy(call, options, request.volumeId);
+    },
+    stats: plane.stats,
+  };
+}
+
+async function make(call: CallContext, options: InlineOptions, request: PublishRequest): Promise<string> {
+  const { zfs, parent, driver, instanceId } = options;
+  const { volumeId, context } = request;
+  if (!isVolumeId(volumeId))
+    throw new CallError('INVALID_ARGUMENT', `${JSON.stringify(volumeId)} cannot be the name of a dataset`);
+  const name = `${parent}/${volumeId}`;
+  const properties = {
+    ...inlineProperties(context, options.properties),
+    // Mounted by whoever publishes it, and by nobody when the machine starts.
+    mountpoint: 'legacy',
+    [userProperties.volumeName]: volumeId,
+    [userProperties.managed]: 'true',
+    [userProperties.driver]: driver,
+    ...(instanceId && { [userProperties.instanceId]: instanceId }),
+    [userProperties.success]: 'true',
+  };
+  const reading = await zfs.reading(call, { name, properties: [userProperties.managed] });
+  const [, created, state] = await zfs.run(call, 'zfs create', [
+    { argv: zfs.zfs('create', '-p', '-o', 'canmount=off', parent), goOn: 'any' },
+    { argv: zfs.zfs('create', ...asOptions(properties), name), goOn: 'any' },
+    { argv: reading.argv },
+  ]);
+  const [dataset] = state?.code === 0 ? reading.datasets(state) : [];
+  if (!dataset) throw new StepFailed(zfs.host, `zfs create ${name}`, created ?? { code: 1, stdout: '', stderr: '' });
+  if (ownValue(dataset, userProperties.managed) === 'true') return name;
+  throw new CallError('FAILED_PRECONDITION', `${name} exists already, and was not made as a volume`);
+}
+
+async function isOurs(call: CallContext, { zfs, parent }: InlineOptions, volumeId: string): Promise<boolean> {
+  if (!isVolumeId(volumeId)) return false;
+  const reading = await zfs.reading(call, { name: `${parent}/${volumeId}`, properties: [userProperties.managed] });
+  const [result] = await zfs.run(call, 'zfs get', [reading]);
+  if (result.code !== 0 && failureKind(result) === 'missing') return false;
+  const [dataset] = reading.datasets(result);
+  return dataset !== undefined && ownValue(dataset, userProperties.managed) === 'true';
+}
+
+async function destroy(call: CallContext, options: InlineOptions, volumeId: string): Promise<void> {
+  if (!(await isOurs(call, options, volumeId))) return;
+  const { zfs, parent } = options;
+  const name = `${parent}/${volumeId}`;
+  // With its snapshots: nobody else can have a use for them.
+  const [result] = await zfs.run(call, 'zfs destroy', [{ argv: zfs.zfs('destroy', '-r', '-f', name) }]);
+  if (result.code !== 0 && failureKind(result) !== 'missing')
+    throw new StepFailed(zfs.host, `zfs destroy ${name}`, result);
+}
