@@ -142,16 +142,23 @@ test('a share is mounted when it is not, once, and unmounted when its last user 
   assert.equal(machine.lines.length, 2, 'the first guard uses it still');
 });
 
-test('what is mounted is unmounted at the end, what was found is not', async (t) => {
+test('at the end it is unmounted whoever mounted it, but nothing else is', async (t) => {
   const { machine, base } = await makeSite(t);
   const own = mountOf(machine, base);
   await own.ensure(call, async () => false);
   await own.close();
   assert.deepEqual(machine.lines, [rootLine]);
-  machine.mount('nas:/x', base);
+  machine.mount('nas:/x/', base, 'nfs4');
   const found = mountOf(machine, base);
   await found.ensure(call, async () => true);
   await found.close();
+  assert.deepEqual(machine.lines, [rootLine]);
+  machine.mount('nas:/y', base);
+  const other = mountOf(machine, base);
+  await other.ensure(call, async () => true);
+  await other.close();
+  const unused = mountOf(machine, base, { context: { node_attach_driver: 'nfs', server: 'nas', share: '/y' } });
+  await unused.close();
   assert.equal(machine.lines.length, 2);
 });
 

@@ -1,8 +1,8 @@
 /**
  * Mounting the share where the controller works on it (`controllerMount: auto`), by the same code that mounts volumes on nodes.
  *
- * It is unmounted when the last driver of this process that uses the place is closed, if this process has mounted it. What a killed process
- * has left mounted is used by the next one.
+ * It is unmounted when the last driver of this process that has used it is closed, whoever mounted it: a killed process may have. Another process
+ * that still works there holds it, and then it stays.
  */
 import type { CallContext } from '../../core/call.ts';
 import { detachedContext } from '../../core/call.ts';
@@ -13,7 +13,9 @@ import { attachers } from '../../node/attachers/index.ts';
 import { ensureMounted } from '../../node/ensure-mounted.ts';
 import { withLock } from '../../node/keyed-lock.ts';
 import { splitFlags } from '../../node/mount-options.ts';
+import type { Mount } from '../../node/mount-table.ts';
 import { preparePlace } from '../../node/paths.ts';
+import { pathKey, shareSourceOf } from '../../node/share-source.ts';
 import type { NodeTools } from '../../node/tools.ts';
 import { unmountAll } from '../../node/unmount.ts';
 import { wantShare } from '../../node/want-share.ts';
@@ -38,9 +40,8 @@ export interface ShareMount {
   close(): Promise<void>;
 }
 
-/** The places this process has mounted something at, with the drivers that use it. After a change of configuration there are two for a while. */
+/** The places where shares are mounted, with the drivers that use them. After a change of configuration there are two for a while. */
 const users = new Map<string, Set<symbol>>();
-const mounted = new Set<string>();
 
 /** Milliseconds for unmounting when the driver is closed. */
 const closeLimitMs = 5000;
@@ -69,7 +70,6 @@ export function createShareMount(options: ShareMountOptions): ShareMount {
     if (attachment.type !== 'mount') throw new CallError('INTERNAL', `${title} is not something to mount`);
     const wanted = wantShare(tools, attachment, { readonly: false, flags: splitFlags(mountFlags) });
     await ensureMounted(itsCall, tools, table, wanted, await preparePlace(call, tools, table, place));
-    mounted.add(place);
     log.info('mounted the share for the controller', { share: title, path: place });
   }
 
@@ -92,16 +92,24 @@ export function createShareMount(options: ShareMountOptions): ShareMount {
     async close() {
       const signal = AbortSignal.timeout(closeLimitMs);
       await withLock(lockKey, signal, async () => {
-        users.get(place)?.delete(self);
-        if (!mounted.has(place) || users.get(place)?.size) return;
+        const wasUser = users.get(place)?.delete(self);
+        if (!wasUser || users.get(place)?.size) return;
         users.delete(place);
-        await unmountAll(detachedContext(log, signal), tools, await tools.readTable(), place);
-        mounted.delete(place);
+        const table = await tools.readTable();
+        const top = table.at(place);
+        if (top && isShare(top, context)) await unmountAll(detachedContext(log, signal), tools, table, place);
       }).catch((error: unknown) => {
         log.warn('the share stays mounted', { share: title, path: place, error });
       });
     },
   };
+}
+
+function isShare(mount: Mount, context: VolumeContext): boolean {
+  const found = shareSourceOf(mount);
+  return (
+    found !== undefined && found.family === context.node_attach_driver && found.path === pathKey(context.share ?? '')
+  );
 }
 
 function use(place: string, user: symbol): void {
