@@ -49,7 +49,7 @@ stepped(fs, ['mkdir', 'chmod', 'chown', 'link', 'unlink', 'rename', 'rmdir']);
 syncBuiltinESMExports();
 
 const real = createRunner({ paths });
-const driver = localHostpath.create(optionsFor(base), {
+const driver = localHostpath.create(optionsFor(base, operation), {
   csiName: 'test',
   nodeName: 'node1',
   nodeId: 'node1',

@@ -8,10 +8,12 @@ import { snapshotSpec, volumeSpec } from './local-hostpath-support.ts';
 export const quota = process.env.CRASH_WITH_QUOTA === '1' ? 'project' : 'none';
 const mib = 2 ** 20;
 
-export function optionsFor(base: string): v.InferOutput<typeof localHostpath.schema> {
+/** `operation`: one that a caller does not wait for has nothing waited for. */
+export function optionsFor(base: string, operation?: Operation): v.InferOutput<typeof localHostpath.schema> {
+  const snapshots = { answer_within: operation === 'longSnapshot' ? 0 : 3600 };
   return v.parse(localHostpath.schema, {
     driver: 'local-hostpath',
-    'local-hostpath': { shareBasePath: base, controllerBasePath: base, dirPermissionsMode: '0750', quota },
+    'local-hostpath': { shareBasePath: base, controllerBasePath: base, dirPermissionsMode: '0750', quota, snapshots },
   });
 }
 
@@ -32,6 +34,10 @@ export const operations = {
       volumeSpec('made', { capacity: sizes.small, source: { type: 'snapshot', id: 'source-first' } }),
     ),
   snapshot: (driver: Driver, call: CallContext) => driver.snapshots?.create(call, snapshotSpec('second', 'source')),
+  longSnapshot: async (driver: Driver, call: CallContext) => {
+    await driver.snapshots?.create(call, snapshotSpec('second', 'source'));
+    await driver.idle?.();
+  },
   expand: (driver: Driver, call: CallContext) =>
     driver.expansion?.expand(call, { volumeId: 'source', capacity: sizes.large }),
   delete: (driver: Driver, call: CallContext) => driver.volumes?.delete(call, 'source'),
