@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type CallContext, detachedContext } from '../../src/core/call.ts';
-import type { NodeOperations, StageRequest } from '../../src/core/driver.ts';
+import type { StageRequest, WholeNodeOperations } from '../../src/core/driver.ts';
 import { createLogger } from '../../src/core/logger.ts';
 import type { MakeAttacher } from '../../src/node/attachers/attacher.ts';
 import { takeCleanupTurn } from '../../src/node/records/cleanup-turn.ts';
@@ -446,7 +446,7 @@ test('staging waits for a cleanup that is at work, and not for one that was kill
   await assertGone(b);
 });
 
-function stageWith(node: Required<NodeOperations>, context: CallContext, b: LoopBench): Promise<void> {
+function stageWith(node: WholeNodeOperations, context: CallContext, b: LoopBench): Promise<void> {
   return node.stage(context, {
     volumeId: 'v1',
     stagingPath: b.path('stage'),
