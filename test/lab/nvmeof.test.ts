@@ -142,6 +142,40 @@ s = socket.create_server(("10.0.2.15", 4499)); time.sleep(1000)'`);
     await one.unstage();
   });
 
+  test('connections that somebody ended are made again, and what hung on them is mounted anew', async () => {
+    const one = volume('ended', 'one');
+    await one.stage();
+    await one.publish('rw');
+    await guest.run(`echo kept >${one.target('rw')}/file; sync; nvme disconnect -n ${nqnOf('one')}`);
+    assert.match((await one.stats('rw')).trouble, /is gone/);
+    await one.unpublish('rw');
+    await one.stage();
+    await one.publish('rw');
+    assert.equal(await guest.run(`cat ${one.target('rw')}/file`), 'kept\n');
+    await one.unpublish('rw');
+    await guest.run(`nvme disconnect -n ${nqnOf('one')}`);
+    await one.unstage();
+  });
+
+  test('many volumes of one subsystem come and go at once', async () => {
+    const nsids = Array.from({ length: 16 }, (_, index) => index + 1);
+    const namespaces: Record<number, string> = {};
+    for (const nsid of nsids) namespaces[nsid] = await createBackingFile(guest, `many${nsid}`, 64 * mib);
+    await createNvmeSubsystem(guest, { nqn: nqnOf('many'), ports: [1, 2], namespaces });
+    const volumes = nsids.map((nsid) => volume(`many-${nsid}`, 'many', { nsid: String(nsid) }));
+    await Promise.all(volumes.map((one) => one.stage()));
+    await Promise.all(volumes.map((one, index) => guest.run(`echo ${index} >${one.staging}/file`)));
+    assert.equal(await connections(), 2);
+    // Half of them leave while the others come.
+    const half = (odd: number) => volumes.filter((_one, index) => index % 2 === odd);
+    await Promise.all(half(0).map((one) => one.unstage()));
+    await Promise.all([...half(1).map((one) => one.unstage()), ...half(0).map((one) => one.stage())]);
+    for (const [index, one] of volumes.entries()) {
+      if (index % 2 === 0) assert.equal(await guest.run(`cat ${one.staging}/file`), `${index}\n`);
+    }
+    await Promise.all(half(0).map((one) => one.unstage()));
+  });
+
   test('a process killed at any moment of a stage leaves nothing that the next one does not find', async () => {
     const one = volume('killed', 'one');
     for (const pause of [20, 60, 120, 200, 300, 450, 700]) {
