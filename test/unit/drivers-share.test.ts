@@ -1,7 +1,7 @@
 /** What a controller takes for its share, and how it mounts one: with a mount table, a `mount` and an `umount` of their own. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import * as v from 'valibot';
@@ -116,7 +116,8 @@ test('a local folder is not taken for the share', async (t) => {
 });
 
 test('a local folder is the share where this machine is the server', async (t) => {
-  for (const host of ['127.0.0.1', 'localhost', '::1', '[::1]']) await (await makeSite(t, host)).guard.ready(call);
+  const own = ['127.0.0.1', 'localhost', '::1', '[::1]', hostname(), `${hostname().toUpperCase()}.example.org`];
+  for (const host of own) await (await makeSite(t, host)).guard.ready(call);
 });
 
 test('a local folder with volumes in it is used, with a warning', async (t) => {

@@ -2,7 +2,7 @@
  * Keeps a controller from working in an empty folder of this machine when it should be working on a share: where the share is not mounted,
  * volumes would be made that no node can see, and removed ones would live on.
  */
-import { networkInterfaces } from 'node:os';
+import { hostname, networkInterfaces } from 'node:os';
 import { posix } from 'node:path';
 import type { CallContext } from '../../core/call.ts';
 import { CallError, errnoOf } from '../../core/errors.ts';
@@ -105,5 +105,7 @@ export function createShareGuard(options: ShareGuardOptions): ShareGuard {
 function isThisMachine(host: string): boolean {
   if (/^(localhost|127\.[\d.]+|\[?::1\]?)$/.test(host)) return true;
   const address = host.replace(/^\[|\]$/g, '').toLowerCase();
+  const own = hostname().toLowerCase();
+  if (address === own || address.startsWith(`${own}.`)) return true;
   return Object.values(networkInterfaces()).some((ones) => ones?.some((one) => one.address.toLowerCase() === address));
 }
