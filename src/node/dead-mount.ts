@@ -4,6 +4,8 @@ import { mayHang } from './file-system-kind.ts';
 import type { Mount } from './mount-table.ts';
 import { isProvenAlive } from './proven-alive.ts';
 import { askRemote } from './remote-usage.ts';
+import { servers } from './servers.ts';
+import { serverNameOf } from './share-source.ts';
 import type { NodeTools } from './tools.ts';
 
 /**
@@ -18,13 +20,13 @@ export async function whyDead(call: CallContext, tools: NodeTools, mount: Mount)
   return undefined;
 }
 
-/** As {@link whyDead}, but a server that has answered moments ago is not asked again. */
+/** As {@link whyDead}, but a server that has answered moments ago, and to all since, is not asked again. */
 export async function whyDeadUnlessSeen(
   call: CallContext,
   tools: NodeTools,
   mount: Mount,
 ): Promise<string | undefined> {
-  return isProvenAlive(mount) ? undefined : await whyDead(call, tools, mount);
+  return isProvenAlive(mount) && !servers.isSilent(serverNameOf(mount)) ? undefined : await whyDead(call, tools, mount);
 }
 
 async function whyUnknown(call: CallContext, tools: NodeTools, mount: Mount): Promise<string | undefined> {

@@ -4,7 +4,7 @@ import { CallError, oneLine } from '../core/errors.ts';
 import type { Mount } from './mount-table.ts';
 import { forgetAlive, noteAlive } from './proven-alive.ts';
 import { type Hooks, servers } from './servers.ts';
-import { serverOf } from './share-source.ts';
+import { serverNameOf, serverOf } from './share-source.ts';
 import type { NodeTools } from './tools.ts';
 
 /** What statfs(2) tells of a file system. Sizes are in blocks of `bsize` bytes. */
@@ -32,8 +32,7 @@ const wayward =
  * usage comes from no cache. Throws UNAVAILABLE when the server does not answer, at once where that is known.
  */
 export async function askRemote(call: CallContext, tools: NodeTools, mount: Mount): Promise<RemoteAnswer> {
-  const server = serverOf(mount) ?? `${mount.fsType} ${mount.source}`;
-  return await servers.ask(call, server, 'look', (hooks) => look(call, tools, mount, hooks));
+  return await servers.ask(call, serverNameOf(mount), 'look', (hooks) => look(call, tools, mount, hooks));
 }
 
 /** The usage alone. Throws UNAVAILABLE for a dead mount too. */

@@ -114,7 +114,7 @@ export function shareFailure(family: ShareFamily, title: string, error: unknown)
 /** Without what is the same for all errors, or speaks of paths that the reader knows. */
 function essence(said: string): string {
   const short = said
-    .replace(/Refer to the mount\.cifs\(8\) manual page.*$/i, '')
+    .replace(/Refer to the \S+ manual page.*$/i, '')
     .replace(/Unable to find suitable address\.?/i, '')
     .replaceAll(/mount\.(nfs4?|cifs|lustre): /g, '');
   return oneLine(short, 300);

@@ -68,6 +68,11 @@ export function serverOf(mount: Pick<Mount, 'fsType' | 'source' | 'superOptions'
   return share && serverKey(share, mount.superOptions);
 }
 
+/** The same for any mount: what may hang has a server, even if it is a process of this machine. */
+export function serverNameOf(mount: Pick<Mount, 'fsType' | 'source' | 'superOptions'>): string {
+  return serverOf(mount) ?? `${mount.fsType} ${mount.source}`;
+}
+
 /** The same before it is mounted. */
 export function serverKey({ family, host }: Pick<ShareSource, 'family' | 'host'>, options: readonly string[]): string {
   const port = options.findLast((option) => option.startsWith('port='))?.slice('port='.length);
