@@ -246,7 +246,7 @@ test('connections that are there are used, however their addresses are spelled',
   assert.equal(await node.attach({ ...context, transport: '', transports }), '/dev/nvme0n2');
   assert.equal(node.commands.length, 0);
   // One that cannot be made does not matter while another is there; where none is, the reason is told.
-  assert.equal(await node.attach({ ...context, transports: 'rdma://10.0.0.9' }), '/dev/nvme0n2');
+  assert.equal(await node.attach({ ...context, transport: 'rdma://10.0.0.9' }), '/dev/nvme0n2');
   assert.equal(node.commands.length, 1);
   await assert.rejects(node.attach({ ...context, nqn: 'nqn.2026-01.org.example:other' }), {
     code: 'UNAVAILABLE',

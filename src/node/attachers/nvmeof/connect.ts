@@ -26,7 +26,7 @@ export interface Connector {
 
 /**
  * Makes the connections of a target that are missing. One that fails is told to the log while another is there. Throws UNAVAILABLE, naming all,
- * when there is none.
+ * when there is none at all.
  */
 export async function connectAll(
   call: CallContext,
@@ -46,7 +46,9 @@ export async function connectAll(
     if (result.status === 'fulfilled') return [];
     return [{ title: target.transports[index]?.title, error: asCallError(result.reason) }];
   });
-  if (failed.length === target.transports.length) throw allFailed(target, failed);
+  // Somebody else may have connected it by another way.
+  const isThere = controllers.some(({ state }) => state === 'live');
+  if (failed.length === target.transports.length && !isThere) throw allFailed(target, failed);
   for (const { title, error } of failed) {
     call.log.warn('one of the ways to a volume is not there', {
       nqn: target.nqn,
@@ -196,6 +198,10 @@ async function write(call: CallContext, connector: Connector, target: Target, li
     if (!(error instanceof CommandFailed)) throw error;
     // Somebody else connected it meanwhile.
     if (/already in progress/i.test(error.stderr)) return;
+    if (/open/.test(error.stderr)) {
+      const need = 'it takes CAP_SYS_ADMIN and access to devices (a privileged container)';
+      throw new CallError('FAILED_PRECONDITION', `${device} cannot be opened: ${need}`, { cause: error });
+    }
     const host = /hostnqn=([^,]*)/.exec(line)?.[1];
     throw new CallError('UNAVAILABLE', explain(error.stderr, target, host), { cause: error });
   }

@@ -50,7 +50,13 @@ export async function disconnect(
   };
   // What somebody else ended meanwhile could not be ended here, and is gone all the same.
   if (await poll(call, why ? 1000 : 5000, gone)) return;
-  throw why ?? new CallError('UNAVAILABLE', `the connections to ${nqn} do not end`);
+  if (why && !/read-only|permission denied/i.test(why.message)) throw why;
+  throw why
+    ? new CallError(
+        'FAILED_PRECONDITION',
+        `${nqn} cannot be disconnected: /sys has to be writable (a privileged container)`,
+      )
+    : new CallError('UNAVAILABLE', `the connections to ${nqn} do not end`);
 }
 
 async function whyUsed(
@@ -59,9 +65,8 @@ async function whyUsed(
   name: string,
   number: string,
 ): Promise<string | undefined> {
-  const mount = table.mounts.find(
-    (one) => one.device === number || (one.fsType === 'devtmpfs' && one.root === `/${name}`),
-  );
+  // A block volume is a mount of the device node, which is at the root of /dev.
+  const mount = table.mounts.find((one) => one.device === number || one.root === `/${name}`);
   if (mount) return `it is mounted at ${mount.mountPoint}`;
   try {
     await refuseInUse(call, number);
