@@ -3,9 +3,10 @@ import { type CallContext, throwIfOver } from '../../../core/call.ts';
 import { asCallError, CallError } from '../../../core/errors.ts';
 import { deviceHolders } from '../../devices.ts';
 import { flushMultipath, multipathOf } from '../../multipath.ts';
+import { poll } from '../../poll.ts';
 import { diskOf, type ScsiDisk, type ScsiUnit, unitsBelow } from '../../scsi-disk.ts';
 import type { NodeTools } from '../../tools.ts';
-import { daemonGone, isDaemonGone } from './exit-codes.ts';
+import { daemonGone, exitCodeOf, exitCodes, isDaemonGone } from './exit-codes.ts';
 import { type RefuseInUse, removeUnit } from './find-disk.ts';
 import { iscsiPlace } from './log-in.ts';
 import { isAutomatic, isMarked } from './node-record.ts';
@@ -117,9 +118,29 @@ async function whyKept(
   return undefined;
 }
 
-/** What is mounted nowhere may be logged out of also while the target does not answer: iscsid waits for it a while only. */
+/** Milliseconds for iscsid to bring a session back: it logs out of none that it has just lost or, having just started, not found yet. */
+const recoveryMs = 10_000;
+
 async function logOut(call: CallContext, tools: NodeTools, session: IscsiSession): Promise<void> {
   const where = session.portal ? ` at ${portalText(session.portal)}` : '';
+  const tryOnce = () => logOutOnce(call, tools, session, where);
+  const error = await poll(call, recoveryMs, async () => {
+    const failure = await tryOnce();
+    return exitCodeOf(failure) === exitCodes.notConnected ? undefined : (failure ?? 'done');
+  });
+  if (error === 'done') return;
+  if (isDaemonGone(error)) throw daemonGone(error);
+  const why = error?.stderr ?? 'its target does not answer, and iscsid does not give it up yet';
+  throw new CallError('UNAVAILABLE', `cannot log out of ${session.iqn}${where}: ${why}`, { cause: error });
+}
+
+/** Gives the failure, if it failed and the session is still there. */
+async function logOutOnce(
+  call: CallContext,
+  tools: NodeTools,
+  session: IscsiSession,
+  where: string,
+): Promise<CommandFailed | undefined> {
   try {
     await call.waitingFor(`\`iscsiadm\` to log out of ${session.iqn}${where}`, () =>
       tools.run(call, {
@@ -128,12 +149,11 @@ async function logOut(call: CallContext, tools: NodeTools, session: IscsiSession
         timeoutMs: tools.limits.iscsi,
       }),
     );
+    return undefined;
   } catch (error) {
     throwIfOver(call.signal);
     if (!(error instanceof CommandFailed)) throw error;
-    if (await isGone(tools, session)) return;
-    if (isDaemonGone(error)) throw daemonGone(error);
-    throw new CallError('UNAVAILABLE', `cannot log out of ${session.iqn}${where}: ${error.stderr}`, { cause: error });
+    return (await isGone(tools, session)) ? undefined : error;
   }
 }
 

@@ -9,6 +9,7 @@ export const exitCodes = {
   daemonMissing: 20,
   noRecord: 21,
   notAuthorized: 24,
+  notConnected: 32,
 } as const;
 
 export function exitCodeOf(error: unknown): number | null | undefined {
