@@ -386,3 +386,14 @@ test('removing a snapshot whose backup runs ends the backup', real, async (t) =>
   assert.deepEqual(await readdir(join(base, '.switchboard/c')), []);
   await volumes.delete(call, 'v1');
 });
+
+test('a backup waits for a repository that is locked', real, async (t) => {
+  const root = await makeFolder(t);
+  const script = join(root, 'restic');
+  const complaint = 'unable to create lock in backend: repository is already locked exclusively by PID 1 on x';
+  const locked = `[ -e ${root}/was ] || { touch ${root}/was; echo '${complaint}' >&2; exit 1; }`;
+  await writeFile(script, `#!/bin/sh\ncase "$1" in backup) ${locked};; esac\nexec restic "$@"\n`, { mode: 0o755 });
+  const { call, volumes, snapshots } = await resticBench(t, { root, run: createRunner({ paths: { restic: script } }) });
+  await volumes.create(call, volumeSpec('v1'));
+  assert.equal((await snapshots.create(call, snapshotSpec('s1', 'v1'))).readyToUse, true);
+});

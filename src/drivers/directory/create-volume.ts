@@ -46,7 +46,7 @@ export async function createVolume(parts: VolumeParts, call: CallContext, spec: 
   const entry = await settle(directory, 'v', id);
   if (entry.state === 'present') return await existing(directory, call, spec, id, entry);
   if (entry.state === 'lost') await forget(directory, 'v', id);
-  const source = spec.source && (await openSource(directory, snapshots, call, spec.source));
+  const source = spec.source && (await openSource(directory, snapshots.open, call, spec.source));
   const sizeBytes = chooseSize(spec.capacity, source?.sizeBytes);
   const record = await make(parts, call, spec, id, sizeBytes, source);
   if (record) return { ...volumeOf(directory, id, record), source: spec.source };

@@ -9,7 +9,6 @@ import { identityOf } from './identity.ts';
 import { isId } from './layout.ts';
 import type { SnapshotDriver } from './options.ts';
 import { formatRepositoryId, parseSnapshotId } from './snapshot-id.ts';
-import type { Snapshots } from './snapshots.ts';
 import type { Work } from './work.ts';
 
 export interface FillTarget {
@@ -33,12 +32,12 @@ export interface Source {
 /** Finds the source. Throws NOT_FOUND when it is not there, FAILED_PRECONDITION for a snapshot that is not ready. */
 export async function openSource(
   directory: Directory,
-  snapshots: Pick<Snapshots, 'open'>,
+  openSnapshot: (call: Call, id: string) => Promise<Source | undefined>,
   call: Call,
   wanted: ContentSource,
 ): Promise<Source> {
   const source =
-    wanted.type === 'volume' ? await volumeAsSource(directory, wanted.id) : await snapshots.open(call, wanted.id);
+    wanted.type === 'volume' ? await volumeAsSource(directory, wanted.id) : await openSnapshot(call, wanted.id);
   if (source) return source;
   throw new CallError('NOT_FOUND', `there is no ${wanted.type} ${JSON.stringify(wanted.id)} to fill the volume from`);
 }

@@ -63,6 +63,7 @@ export function createKopiaClient({ run, options, party, log }: Directory): Kopi
     }
     const made = await run(call, {
       program: 'mktemp',
+      env: env.TMPDIR === undefined ? {} : { TMPDIR: env.TMPDIR },
       args: ['-d', '-t', 'kopia.XXXXXXXXXX'],
       timeoutMs: removalLimitMs,
     });

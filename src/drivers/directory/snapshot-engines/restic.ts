@@ -5,7 +5,9 @@
  * `csi_instance_id=…` and `csi_snapshot_name=…`. All are given at once, because changing them later takes a lock that no other backup may hold.
  */
 import { posix } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import * as v from 'valibot';
+import { untilOver } from '../../../core/call.ts';
 import { CallError } from '../../../core/errors.ts';
 import type { CopyProgress } from '../copy-progress.ts';
 import type { Call, Directory } from '../directory.ts';
@@ -84,7 +86,7 @@ export function createRestic(directory: Directory): Repository {
       accept: [0, 3],
       takeLine: output.takeLine,
     };
-    const { code, stderr } = await withRepository(call, restic, () => restic(call, backup));
+    const { code, stderr } = await whenUnlocked(call, () => withRepository(call, restic, () => restic(call, backup)));
     const id = output.snapshotId();
     const [stored] = id === undefined ? [] : await snapshots(call, [id]);
     const lost = code === 0 ? 0 : output.lostIn(stderr);
@@ -139,6 +141,22 @@ export function createRestic(directory: Directory): Repository {
     delete: forget,
     close: async () => {},
   };
+}
+
+/** Milliseconds before another look at a repository that somebody has for himself, at first and at most; and how many looks. */
+const lockedPause = { first: 1000, longest: 30_000, looks: 40 } as const;
+
+/** Runs a command, again while somebody removes snapshots from the repository, for up to a quarter of an hour. */
+async function whenUnlocked<T>(call: Call, work: () => Promise<T>): Promise<T> {
+  for (let look = 1, pause: number = lockedPause.first; ; look++, pause = Math.min(2 * pause, lockedPause.longest)) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof RepositoryLocked) || look === lockedPause.looks) throw error;
+      if (look === 1) call.log.info('a backup waits for its repository, which is locked', { why: error.message });
+      await untilOver(call.signal, delay(pause, undefined, { signal: call.signal }));
+    }
+  }
 }
 
 /** Runs a command, again with a new repository where there is none. */
