@@ -15,6 +15,8 @@ const packages: Readonly<Record<string, string>> = {
   setfattr: 'attr',
   setquota: 'quota',
   strace: 'strace',
+  rsync: 'rsync',
+  restic: 'restic',
   bindfs: 'bindfs',
   chromium: 'chromium',
   'systemd-analyze': 'systemd',

@@ -206,6 +206,26 @@ for (const name of ['xfs', 'btrfs'] as const) {
   });
 }
 
+test('the kernel copies, or the server that the files are on', async (t) => {
+  const root = await makeFolder(t);
+  const cp = join(root, 'cp');
+  const trace = join(root, 'trace');
+  await writeFile(cp, `#!/bin/sh\nexec strace -f -o ${trace} -e trace=copy_file_range,ioctl cp "$@"\n`, {
+    mode: 0o755,
+  });
+  const point = await mountImage(t, 64, mkfs.ext4);
+  const { base, call, volumes, snapshots } = await makeBench(t, {
+    base: join(point, 'base'),
+    run: createRunner({ paths: { cp } }),
+  });
+  await volumes.create(call, volumeSpec('v1'));
+  await sh('dd', 'if=/dev/urandom', `of=${join(base, 'v/v1/data')}`, 'bs=1M', 'count=4', 'status=none');
+  await snapshots.create(call, snapshotSpec('s1', 'v1'));
+  const calls = await readFile(trace, 'utf8');
+  assert.match(calls, /FICLONE/);
+  assert.match(calls, /copy_file_range\(.*\) = [1-9]/);
+});
+
 test('a copy that does not fit is RESOURCE_EXHAUSTED and leaves nothing', async (t) => {
   const point = await mountImage(t, 64, mkfs.ext4);
   const { base, call, volumes, snapshots } = await makeBench(t, { base: join(point, 'base') });
