@@ -1,12 +1,11 @@
 /** What a directory driver is made of: the settings that one driver of this family differs from another in. */
 import type { RunCommand } from '../../backends/exec/run.ts';
-import type { CallContext } from '../../core/call.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Topology, VolumeContext } from '../../core/volume.ts';
 import type { CapabilityRules } from '../common/capability-check.ts';
 import type { NamingOptions } from '../common/volume-id.ts';
 import type { Files } from './files.ts';
-import type { HostView } from './host-view.ts';
+import type { Call, HostView } from './host-view.ts';
 import type { Layout } from './layout.ts';
 import type { DirectoryOptions } from './options.ts';
 import type { Party } from './party.ts';
@@ -43,5 +42,4 @@ export interface Directory {
   readonly retain: boolean;
 }
 
-/** What steps need of the call they are part of; sweeping has no more than this. */
-export type Call = Pick<CallContext, 'signal' | 'log'>;
+export type { Call };

@@ -1,6 +1,7 @@
 /** What a person who wonders why his volume is stuck should read first. */
 import { formatAge } from './ages.ts';
-import type { Attention, CallTold, ConnectionTold, OperationTold, Status } from './status.ts';
+import type { Attention, CallTold, OperationTold, Status } from './status.ts';
+import type { ConnectionTold } from './status-connections.ts';
 
 /** Most pressing first. */
 export function attentionTo(status: Omit<Status, 'attention'>): readonly Attention[] {

@@ -4,7 +4,8 @@ import { formatSize } from '../../core/sizes.ts';
 import { formatAge, formatClock } from './ages.ts';
 import { type Html, html } from './html.ts';
 import { empty, section, table } from './page-work.ts';
-import type { ConnectionTold, Status } from './status.ts';
+import type { Status } from './status.ts';
+import type { ConnectionTold } from './status-connections.ts';
 
 export function connectionsSection(status: Status): Html {
   const { connections, filesProblem } = status;

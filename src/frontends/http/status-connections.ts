@@ -3,7 +3,6 @@ import { askableConnections } from './askable-connections.ts';
 import type { Observer, Space } from './observer.ts';
 import type { Answer } from './question.ts';
 import type { ObservedDriver } from './sources.ts';
-import type { ConnectionTold } from './status.ts';
 
 /** `unknown`: the storage cannot tell. Bytes. */
 export type CapacityTold =
@@ -15,6 +14,20 @@ export type CapacityTold =
       readonly at: string;
     }
   | { readonly state: 'failed'; readonly problem: string; readonly at: string };
+
+export interface ConnectionTold {
+  readonly name: string;
+  readonly state: 'ok' | 'broken' | 'idle' | 'absent';
+  readonly driver?: string | undefined;
+  readonly file?: string | undefined;
+  readonly problem?: string | undefined;
+  readonly loadedAt?: string | undefined;
+  /** Drivers of earlier versions of the file that still work for somebody. */
+  readonly retiring: number;
+  /** Work in progress. */
+  readonly operations: number;
+  readonly capacity: CapacityTold;
+}
 
 /** With what is known of their free space. */
 export function connectionsTold(driver: ObservedDriver, observer: Observer): readonly ConnectionTold[] {

@@ -2,7 +2,7 @@
  * What the process is doing, as plain values: `/status.json` is this, and the status page shows it. There is nothing secret in it: calls are
  * told by the ids, names and paths that their log lines have, connections by what their drivers say of them.
  */
-import type { CapacityTold } from './status-connections.ts';
+import type { ConnectionTold } from './status-connections.ts';
 
 export interface Status {
   /** ISO 8601, as all times here. */
@@ -61,20 +61,6 @@ export interface SegmentTold {
   readonly value: string;
   /** What produced it; undefined for a driver that serves without a proxy. */
   readonly rule?: string | undefined;
-}
-
-export interface ConnectionTold {
-  readonly name: string;
-  readonly state: 'ok' | 'broken' | 'idle' | 'absent';
-  readonly driver?: string | undefined;
-  readonly file?: string | undefined;
-  readonly problem?: string | undefined;
-  readonly loadedAt?: string | undefined;
-  /** Drivers of earlier versions of the file that still work for somebody. */
-  readonly retiring: number;
-  /** Work in progress. */
-  readonly operations: number;
-  readonly capacity: CapacityTold;
 }
 
 export interface CallTold {
