@@ -1,11 +1,11 @@
-/** What steps need of the call they are part of; sweeping has no more than this. */
-export type Call = Pick<CallContext, 'signal' | 'log'>;
-
 import { posix } from 'node:path';
 import type { RunCommand } from '../../backends/exec/run.ts';
 /** A base path as programs of the host see it: in a container they may see the same folder at another path. */
 import type { CallContext } from '../../core/call.ts';
 import { CallError } from '../../core/errors.ts';
+
+/** What steps need of the call they are part of; sweeping has no more than this. */
+export type Call = Pick<CallContext, 'signal' | 'log'>;
 
 export interface HostView {
   /**
