@@ -1,6 +1,6 @@
+/** A base path as programs of the host see it: in a container they may see the same folder at another path. */
 import { posix } from 'node:path';
 import type { RunCommand } from '../../backends/exec/run.ts';
-/** A base path as programs of the host see it: in a container they may see the same folder at another path. */
 import type { CallContext } from '../../core/call.ts';
 import { CallError } from '../../core/errors.ts';
 
