@@ -12,8 +12,9 @@ import { deviceNumber } from './device-number.ts';
 import { deviceHolders, deviceName } from './devices.ts';
 import type { NodeTools } from './tools.ts';
 
-/** Milliseconds that opening a device may take. */
+/** Milliseconds that opening a device may take, and that it may take until others have been opened. */
 const patienceMs = 5000;
+const queueMs = 30_000;
 
 /** Pauses in milliseconds between looks at a device in use: what was just unmounted is let go within moments. */
 const pauses = [50, 100, 200, 400, 800];
@@ -45,10 +46,13 @@ export async function refuseInUse(call: CallContext, device: string, tools?: Nod
  * kernel looks at that before it asks the device anything, so any other failure is one of the device alone.
  */
 async function isClaimed(path: string): Promise<boolean> {
-  const answer = await within(
-    patienceMs,
-    fewAtOnce(() => openAlone(path)),
-  );
+  const begun = Promise.withResolvers<true>();
+  const opened = fewAtOnce(() => {
+    begun.resolve(true);
+    return openAlone(path);
+  });
+  // The turn of this one comes late where many are asked after at once, which says nothing about the device.
+  const answer = (await within(queueMs, begun.promise)) && (await within(patienceMs, opened));
   if (answer === 'claimed' || answer === 'free') return answer === 'claimed';
   const why = answer === undefined ? 'it does not answer' : 'it may not be opened';
   const code = answer === undefined ? 'UNAVAILABLE' : 'PERMISSION_DENIED';
