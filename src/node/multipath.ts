@@ -22,6 +22,7 @@ export interface MultipathMap {
 /** Milliseconds until multipathd, which learns of disks from udev, has joined them by itself; and until it has after being told to. */
 const ownAccordMs = 1000;
 const whenToldMs = 10_000;
+const timesTold = 5;
 
 /** The map that one of these disks (kernel names) is below, or that is one of them. Reads sysfs only. */
 export async function multipathOf(sysfs: string, disks: readonly string[]): Promise<MultipathMap | undefined> {
@@ -76,22 +77,27 @@ export async function awaitMultipath(
   };
   const made = await poll(call, ownAccordMs, whole);
   if (made) return made;
-  if (!(await multipathOf(sysfs, disks))) await addMap(call, tools, wwid);
+  let said = '';
+  // What it does not know yet, or has not forgotten yet, it does when it is told again.
+  for (let times = 0; times < timesTold && !(await multipathOf(sysfs, disks)); times++) {
+    said = await addMap(call, tools, wwid);
+    await poll(call, whenToldMs / timesTold, whole);
+  }
   const map = (await poll(call, whenToldMs, whole)) ?? (await multipathOf(sysfs, disks));
-  if (!map) throw noMap(disks, wwid, 'it made none');
+  if (!map) throw noMap(disks, wwid, `it says ${JSON.stringify(said)}`);
   const missing = disks.filter((disk) => !map.paths.includes(disk));
   if (missing.length > 0)
     call.log.warn('disks are not among the paths of their map', { map: map.name, disks: missing });
   return map;
 }
 
-async function addMap(call: CallContext, tools: NodeTools, wwid: string): Promise<void> {
+async function addMap(call: CallContext, tools: NodeTools, wwid: string): Promise<string> {
   const args = ['add', 'map', wwid];
   const { stdout } = await call.waitingFor(`\`multipathd add map ${wwid}\``, () =>
     tools.run(call, { program: 'multipathd', args, timeoutMs: tools.limits.iscsi, accept: [0, 1] }),
   );
   // Its exit code says little; what counts is the map.
-  if (!/^ok\b/m.test(stdout)) call.log.debug('multipathd did not add a map', { wwid, said: stdout.trim() });
+  return stdout.trim();
 }
 
 function noMap(disks: readonly string[], wwid: string, why: string): CallError {

@@ -37,6 +37,10 @@ export async function createIscsiTarget(guest: Guest, target: IscsiTarget): Prom
   await guest.run(lines.join('\n'));
 }
 
+export async function addLun(guest: Guest, iqn: string, lun: number, path: string): Promise<void> {
+  await guest.run(['set -e', ...lunLines(iqn, lun, path)].join('\n'));
+}
+
 const auth = (group: string, values: Readonly<Record<string, string>>) =>
   Object.entries(values).map(([name, value]) => `printf %s '${value}' >${group}/auth/${name}`);
 
