@@ -87,7 +87,12 @@ export async function iscsiMachine(t: TestContext, database = '/var/lib/iscsi') 
     const { host, port } = split(portal);
     await mkdir(join(directory, `connection${number}:0`), { recursive: true });
     const entry = join(sysfs, `class/iscsi_session/session${number}`);
-    const about = { targetname: iqn, state: 'LOGGED_IN', ifacename: 'default', target_id: '0' };
+    const about = {
+      targetname: iqn,
+      state: 'LOGGED_IN',
+      ifacename: settingIn(record, 'iface.iscsi_ifacename') ?? '',
+      target_id: '0',
+    };
     for (const [name, value] of Object.entries(about)) await write(join(entry, name), `${value}\n`);
     await symlink(directory, join(entry, 'device'));
     const connection = join(sysfs, `class/iscsi_connection/connection${number}:0`);

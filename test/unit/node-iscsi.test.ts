@@ -323,3 +323,22 @@ test('a device grows where the target has grown it', async (t) => {
   await machine.attacher.rescan?.(detachedContext(silentLogger), '7:0');
   assert.deepEqual(machine.ran(), []);
 });
+
+test('an interface that iscsiadm knows is used, any other is left out', async (t) => {
+  const machine = await iscsiMachine(t);
+  const iqn = newName();
+  machine.targets[iqn] = { portals: ['10.0.0.1:3260'], luns: { 0: disk('a') } };
+  const context = { portal: '10.0.0.1', iqn, lun: '0', interface: 'storage' };
+  await machine.attach(context);
+  const named = () => machine.commands.splice(0).filter(({ args }) => args.join(' ').includes('-I storage')).length;
+  assert.equal(named(), 0);
+  await machine.detach(iqn, '0');
+  await mkdir(join(machine.nodes, '../ifaces'), { recursive: true });
+  await writeFile(join(machine.nodes, '../ifaces/storage'), 'iface.net_ifacename = eth1\n');
+  await machine.attach(context);
+  assert.equal(named(), 2);
+  await machine.attach(context);
+  assert.deepEqual(machine.sessions(), [iqn]);
+  await machine.detach(iqn, '0');
+  assert.deepEqual(await machine.records(), []);
+});

@@ -4,8 +4,9 @@ import { isMultipathed, multipathOf } from '../../multipath.ts';
 import { poll } from '../../poll.ts';
 import { diskOf, unitsBelow } from '../../scsi-disk.ts';
 import type { NodeTools } from '../../tools.ts';
-import { type LoginFailure, logIn } from './log-in.ts';
+import { iscsiPlace, type LoginFailure, logIn } from './log-in.ts';
 import { isSamePortal, portalText } from './portal.ts';
+import { hasInterface } from './record-files.ts';
 import { type IscsiSession, sessionsOf } from './session.ts';
 import type { IscsiVolume } from './volume.ts';
 
@@ -24,8 +25,9 @@ const recoveryMs = 5000;
  * two disks that are the same one must not be mounted as two. Sessions that are there are used, whoever made them. Throws UNAVAILABLE when no
  * portal works.
  */
-export async function connect(call: CallContext, tools: NodeTools, volume: IscsiVolume): Promise<Connected> {
+export async function connect(call: CallContext, tools: NodeTools, wanted: IscsiVolume): Promise<Connected> {
   const { sysfs = '/sys' } = tools;
+  const volume = await withKnownInterface(call, tools, wanted);
   const sessions = await sessionsOf(sysfs, volume.iqn);
   const several = volume.portals.length > 1;
   const multipath = several && ((await isJoined(sysfs, sessions)) || (await isMultipathed(call, tools)));
@@ -47,6 +49,17 @@ export async function connect(call: CallContext, tools: NodeTools, volume: Iscsi
     });
   }
   return connected;
+}
+
+/** Volumes may name an interface that only some nodes have, or none: then the routes decide. */
+async function withKnownInterface(call: CallContext, tools: NodeTools, volume: IscsiVolume): Promise<IscsiVolume> {
+  const { interface: name } = volume;
+  if (name === undefined || (await hasInterface((await iscsiPlace(tools)).root, name))) return volume;
+  call.log.warn('iscsiadm has no interface of the name that the volume context says; the routes decide', {
+    interface: name,
+    todo: `iscsiadm -m iface -I ${name} -o new`,
+  });
+  return { ...volume, interface: undefined };
 }
 
 function isSession(session: IscsiSession, volume: IscsiVolume, portal: IscsiVolume['portals'][number]): boolean {

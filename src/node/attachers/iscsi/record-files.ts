@@ -26,6 +26,13 @@ async function recordFolders(root: string): Promise<readonly string[]> {
   return [...new Set(found.filter((path) => path !== undefined))].map((path) => join(root, path));
 }
 
+/** Whether iscsiadm knows an interface by this name. Those that are named for a way of transport need no record. */
+export async function hasInterface(root: string, name: string): Promise<boolean> {
+  if (/^(tcp|iser)$/.test(name)) return true;
+  const paths = await Promise.all(databases.map((path) => resolveInRoot(root, `${path}/ifaces/${name}`)));
+  return paths.some((path) => path !== undefined);
+}
+
 /** All records of a target. */
 export async function recordsOf(root: string, iqn: string): Promise<readonly RecordFile[]> {
   const records: RecordFile[] = [];
