@@ -16,6 +16,8 @@ export interface VolumeFacts {
   /** `block`, or the type of a file system; empty: the driver's default. */
   readonly access?: string | undefined;
   readonly mountFlags?: readonly string[] | undefined;
+  /** The name of its folder below the mount root. Default: its id. */
+  readonly folder?: string | undefined;
 }
 
 export interface NodeVolume {
@@ -31,9 +33,9 @@ export interface NodeVolume {
 }
 
 export function nodeVolume(server: () => Switchboard, facts: VolumeFacts): NodeVolume {
-  const { id, context, secrets = {}, access = '', mountFlags = [] } = facts;
-  const staging = `${mountRoot}/${id}/staging`;
-  const target = (name: string) => `${mountRoot}/${id}/${name}`;
+  const { id, context, secrets = {}, access = '', mountFlags = [], folder = id } = facts;
+  const staging = `${mountRoot}/${folder}/staging`;
+  const target = (name: string) => `${mountRoot}/${folder}/${name}`;
   const volumeCapability: csi.Init<csi.VolumeCapability> = {
     ...(access === 'block' ? { block: {} } : { mount: { fsType: access, mountFlags: [...mountFlags] } }),
     accessMode: { mode: VolumeCapability.AccessMode.Mode.SINGLE_NODE_WRITER },

@@ -43,9 +43,15 @@ export async function copyDataset(store: ZfsStore, call: CallContext, copy: Data
     ...(isTemporary ? [{ argv: zfs.zfs('destroy', '-d', snapshot), goOn: 'any' as const }] : []),
   ];
   const results = await zfs.run(call, 'zfs rename', steps);
-  const failed = [results[1], results[2]].find((result) => result === undefined || result.code !== 0);
-  if (failed) throw new StepFailed(zfs.host, `zfs rename ${work} ${name}`, failed);
-  if (results.length < 3) throw new StepFailed(zfs.host, `zfs set … ${work}`, results.at(-1) ?? results[0]);
+  const [, set, renamed] = results;
+  if (renamed?.code === 0) return;
+  const failed = renamed ?? set ?? results[0];
+  // Another controller may have been faster: whether the copy is there is what counts, and of its work one is enough.
+  const [there] = await zfs.run(call, 'zfs get', [
+    { argv: zfs.zfs('get', '-H', 'type', name) },
+    { argv: zfs.zfs('destroy', '-r', work), goOn: 'any' },
+  ]);
+  if (there.code !== 0) throw new StepFailed(zfs.host, `zfs rename ${work} ${name}`, failed);
 }
 
 /** Beside the finished one; ids of volumes have no colon. */

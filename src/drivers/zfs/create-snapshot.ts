@@ -9,6 +9,7 @@ import type { Snapshot, SnapshotSpec } from '../../core/volume.ts';
 import { parameter } from '../common/parameters.ts';
 import { isVolumeId } from '../common/volume-id.ts';
 import { copyDataset } from './copy-dataset.ts';
+import { detachedWorkName } from './leftovers.ts';
 import { readSnapshot, snapshotOf, snapshotProperties } from './snapshot-answer.ts';
 import { detachedParent, requireSnapshotName, type SnapshotId, snapshotDataset } from './snapshot-id.ts';
 import { volumeDataset, type ZfsStore } from './store.ts';
@@ -86,7 +87,12 @@ async function copied(store: ZfsStore, call: CallContext, id: SnapshotId, proper
   const volume = volumeDataset(store, id.volumeId);
   const dataset = snapshotDataset(store, id);
   const existing = await readSnapshot(store, call, id);
-  if (existing) return existing;
+  const snapshot = `${volume}@${forSnapshot(id.name)}`;
+  if (existing) {
+    // Left when an earlier call was interrupted after everything else.
+    await zfs.run(call, 'zfs destroy', [{ argv: zfs.zfs('destroy', '-d', snapshot), goOn: 'any' }]);
+    return existing;
+  }
   const reading = await zfs.reading(call, { name: volume, properties: [userProperties.managed] });
   const [found, made] = await zfs.run(call, 'zfs create', [
     { argv: reading.argv },
@@ -97,13 +103,12 @@ async function copied(store: ZfsStore, call: CallContext, id: SnapshotId, proper
   const [source] = reading.datasets(found);
   if (!source || ownValue(source, userProperties.managed) !== 'true') throw noVolume({ sourceVolumeId: id.volumeId });
   if (made?.code !== 0) throw new StepFailed(zfs.host, `zfs create ${parent}/${id.volumeId}`, made ?? found);
-  const snapshot = `${volume}@${forSnapshot(id.name)}`;
   await copyDataset(store, call, {
     take: [{ argv: zfs.zfs('snapshot', snapshot), goOn: 'any' }],
     snapshot,
     isTemporary: true,
     name: dataset,
-    workName: `${parent}/copy:${id.volumeId}:${id.name}`,
+    workName: detachedWorkName(parent, id),
     properties: { ...properties, ...(store.kind === 'filesystem' && { canmount: 'noauto' }) },
   });
   const whole = await readSnapshot(store, call, id);

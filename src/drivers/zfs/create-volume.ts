@@ -41,12 +41,18 @@ export async function createVolume(store: ZfsStore, call: CallContext, spec: Vol
   store.share.check?.({ volumeId: id, dataset: volumeDataset(store, id), parameters: spec.parameters });
 
   const found = spec.source ? await filled(store, call, spec, id) : await made(store, call, spec, id);
-  requireSame(store, found, spec);
+  requireSame(store, found.dataset, spec);
   return await complete(store, call, spec, found);
 }
 
+interface Found {
+  readonly dataset: Dataset;
+  /** Made by this very call, by commands that ended well. */
+  readonly isNew: boolean;
+}
+
 /** A new, empty volume, or the one that is there. */
-async function made(store: ZfsStore, call: CallContext, spec: VolumeSpec, id: string): Promise<Dataset> {
+async function made(store: ZfsStore, call: CallContext, spec: VolumeSpec, id: string): Promise<Found> {
   const { zfs } = store;
   const name = volumeDataset(store, id);
   const sizeBytes = roundedSize(store, spec, 0);
@@ -71,14 +77,22 @@ async function made(store: ZfsStore, call: CallContext, spec: VolumeSpec, id: st
   // Whether it was made now or before is told by what is there, not by what was said.
   if (state?.code !== 0)
     throw new StepFailed(zfs.host, `zfs create ${name}`, result.code === 0 ? (state ?? result) : result);
-  return only(reading.datasets(state), name);
+  return { dataset: only(reading.datasets(state), name), isNew: result.code === 0 };
 }
 
-async function filled(store: ZfsStore, call: CallContext, spec: VolumeSpec, id: string): Promise<Dataset> {
+async function filled(store: ZfsStore, call: CallContext, spec: VolumeSpec, id: string): Promise<Found> {
   const source = await openSource(store, call, spec, id);
-  if (source.target) return source.target;
+  if (source.target) {
+    if (source.isCopied && source.isTemporary && !isComplete(source.target)) {
+      // Left when an earlier call was interrupted right after the copy was whole.
+      const { zfs } = store;
+      await zfs.run(call, 'zfs destroy', [{ argv: zfs.zfs('destroy', '-d', source.snapshot), goOn: 'any' }]);
+    }
+    return { dataset: source.target, isNew: false };
+  }
   const sizeBytes = roundedSize(store, spec, source.sizeBytes);
-  return await fillFromSource(store, call, spec, id, source as ZfsSource, sizeBytes);
+  const dataset = await fillFromSource(store, call, spec, id, source as ZfsSource, sizeBytes);
+  return { dataset, isNew: true };
 }
 
 /** Bytes: what is asked for, at least what the content needs; for a block device a multiple of its blocks. Throws OUT_OF_RANGE. */
@@ -110,9 +124,11 @@ function requireSame(store: ZfsStore, dataset: Dataset, spec: VolumeSpec): void 
 }
 
 /** Does what is left to be done. */
-async function complete(store: ZfsStore, call: CallContext, spec: VolumeSpec, dataset: Dataset): Promise<Volume> {
+async function complete(store: ZfsStore, call: CallContext, spec: VolumeSpec, found: Found): Promise<Volume> {
   const { zfs, share } = store;
-  if (isComplete(dataset) && valueIn(dataset, 'mounted') !== 'no') return volumeOf(store, dataset);
+  const { dataset, isNew } = found;
+  const isMounted = valueIn(dataset, 'mounted') !== 'no';
+  if (isComplete(dataset) && isMounted) return volumeOf(store, dataset);
   const { name } = dataset;
   const shared =
     share.byProperties?.(dataset) ??
@@ -131,9 +147,10 @@ async function complete(store: ZfsStore, call: CallContext, spec: VolumeSpec, da
   const grows = store.kind === 'volume' && (numberOf(dataset, 'volsize') ?? sizeBytes) < sizeBytes;
   const steps: readonly Step[] = [
     ...(grows ? [{ argv: zfs.zfs('set', `volsize=${sizeBytes}`, name) }] : []),
-    // A crash within `zfs create` may leave it unmounted. Mounting shares it as well.
-    ...(valueIn(dataset, 'mounted') === 'no' && path?.startsWith('/') ? [{ argv: zfs.zfs('mount', name) }] : []),
+    // A copy is received without being mounted, and a crash within `zfs create` may leave it so. Mounting does not share it.
+    ...(!isMounted && path?.startsWith('/') ? [{ argv: zfs.zfs('mount', name) }] : []),
     ...(path?.startsWith('/') ? permissionSteps(store, path) : []),
+    ...(path?.startsWith('/') && !(isNew && isMounted) ? shareSteps(store, name) : []),
     { argv: zfs.zfs('set', ...asAssignments(kept), name) },
   ];
   const results = await zfs.run(call, 'zfs set', steps as [Step, ...Step[]]);
@@ -145,6 +162,11 @@ async function complete(store: ZfsStore, call: CallContext, spec: VolumeSpec, da
   const now = grows ? { ...kept, volsize: String(sizeBytes) } : kept;
   const properties = Object.entries(now).map(([key, value]) => [key, { value, source: 'local' as const }]);
   return volumeOf(store, { ...dataset, properties: { ...dataset.properties, ...Object.fromEntries(properties) } });
+}
+
+/** What is shared already is refused, which says nothing. */
+function shareSteps({ zfs, share }: ZfsStore, name: string): readonly Step[] {
+  return Object.keys(share.properties).length === 0 ? [] : [{ argv: zfs.zfs('share', name), goOn: 'any' }];
 }
 
 function only(datasets: readonly Dataset[], name: string): Dataset {

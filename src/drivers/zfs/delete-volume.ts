@@ -2,15 +2,15 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Step, StepResult } from '../../backends/shell/steps.ts';
-import { valueIn } from '../../backends/zfs/dataset.ts';
+import { type Dataset, valueIn } from '../../backends/zfs/dataset.ts';
 import { failureKind, StepFailed } from '../../backends/zfs/failure.ts';
 import { type CallContext, reasonOf } from '../../core/call.ts';
 import { CallError } from '../../core/errors.ts';
-import { workNameOf } from './copy-dataset.ts';
 import { type Dependants, dependantProperties, dependantsOf } from './dependants.ts';
+import { removeVolumeLeftovers } from './leftovers.ts';
 import { volumeDataset, type ZfsStore } from './store.ts';
 import { forVolume } from './user-properties.ts';
-import { isManaged, volumeProperties } from './volume-answer.ts';
+import { isComplete, isManaged, volumeProperties } from './volume-answer.ts';
 
 /** Success when it is gone. FAILED_PRECONDITION while snapshots or clones of it live, or it is in use. */
 export async function deleteVolume(store: ZfsStore, call: CallContext, volumeId: string): Promise<void> {
@@ -18,18 +18,12 @@ export async function deleteVolume(store: ZfsStore, call: CallContext, volumeId:
   const name = volumeDataset(store, volumeId);
   const properties = [...volumeProperties(store), ...dependantProperties, 'origin'];
   const reading = await zfs.reading(call, { name, properties, depth: 'all' });
-  // An interrupted copy that was to become this volume goes with it.
-  const work = await zfs.reading(call, { name: workNameOf(name), properties: [] });
-  const [result, half] = await zfs.run(call, 'zfs get', [
-    { argv: reading.argv, goOn: 'any' },
-    { argv: work.argv, goOn: 'any' },
-  ]);
+  const [result] = await zfs.run(call, 'zfs get', [{ argv: reading.argv }]);
   const datasets = result.code !== 0 && failureKind(result) === 'missing' ? [] : reading.datasets(result);
   const volume = datasets.find((dataset) => dataset.name === name);
-  const leftover = half?.code === 0 ? [zfs.zfs('destroy', '-r', workNameOf(name))] : [];
   if (!volume) {
     await store.share.withdraw?.(call, { volumeId, dataset: name }, undefined);
-    for (const argv of leftover) await destroyed(store, call, name, [{ argv }]);
+    await removeVolumeLeftovers(store, call, volumeId);
     return;
   }
   if (!isManaged(volume)) {
@@ -47,14 +41,32 @@ export async function deleteVolume(store: ZfsStore, call: CallContext, volumeId:
   const steps: readonly Step[] = [
     // By name: one that was made meanwhile is not destroyed without a look.
     ...(snapshots.length > 0 ? [{ argv: zfs.zfs('destroy', `${name}@${snapshots.join(',')}`) }] : []),
+    ...unmountSteps(store, volume),
     { argv: zfs.zfs('destroy', '-f', name) },
     // The snapshot that was made for this clone alone.
     ...(origin?.endsWith(`@${forVolume(volumeId)}`)
       ? [{ argv: zfs.zfs('destroy', '-d', origin), goOn: 'any' as const }]
       : []),
-    ...leftover.map((argv) => ({ argv })),
   ];
   await destroyed(store, call, name, steps);
+  if (!isComplete(volume)) await removeVolumeLeftovers(store, call, volumeId);
+}
+
+/** Arguments: zfs, the mount point, the dataset. */
+const unmount = 'umount -- "$2" && exit; code=$?; [ "$("$1" get -H -o value mounted "$3")" = no ] || exit $code';
+
+/**
+ * The NFS server of Linux holds what clients used for seconds after it was unshared, and for one more with each change of its exports. Destroying
+ * is such a change, unmounting is not: so it is unmounted first, which may be tried as often as need be.
+ */
+function unmountSteps({ zfs, share }: ZfsStore, volume: Dataset): readonly Step[] {
+  const path = valueIn(volume, 'mountpoint');
+  if (Object.keys(share.properties).length === 0 || !path?.startsWith('/')) return [];
+  const [command = ''] = zfs.zfs().slice(-1);
+  return [
+    { argv: zfs.zfs('unshare', volume.name), goOn: 'any' },
+    { argv: zfs.program('sh', '-c', unmount, 'sh', command, path, volume.name) },
+  ];
 }
 
 /** Throws FAILED_PRECONDITION, naming everything that is in the way. */
@@ -81,7 +93,7 @@ function describe(what: string, names: readonly string[]): readonly string[] {
 }
 
 /** Milliseconds between attempts while something that has just ended lets go. */
-const busyPauses = [200, 500, 1000, 2000, 4000];
+const busyPauses = [200, 500, 1000, 2000, 4000, 5000, 5000, 10_000, 10_000, 10_000, 10_000];
 
 async function destroyed(store: ZfsStore, call: CallContext, name: string, steps: readonly Step[]): Promise<void> {
   const { zfs } = store;

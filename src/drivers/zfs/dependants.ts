@@ -11,14 +11,14 @@ export interface Dependants {
 export interface Snapshot {
   /** With the dataset's name. */
   readonly name: string;
-  /** `managed`: made through CSI; `temporary`: for a copy; `foreign`: by somebody else. */
+  /** `managed`: made through CSI; `temporary`: for a copy, or deleted and there for its clones alone; `foreign`: by somebody else. */
   readonly kind: 'managed' | 'temporary' | 'foreign';
   readonly clones: readonly string[];
   readonly isHeld: boolean;
 }
 
 /** What has to be read, of a dataset and everything below it. */
-export const dependantProperties = ['clones', 'userrefs', userProperties.managed] as const;
+export const dependantProperties = ['clones', 'userrefs', 'defer_destroy', userProperties.managed] as const;
 
 export function dependantsOf(name: string, datasets: readonly Dataset[]): Dependants {
   const snapshots = datasets.filter((one) => one.name.startsWith(`${name}@`)).map(asSnapshot);
@@ -30,9 +30,10 @@ function asSnapshot(snapshot: Dataset): Snapshot {
   const own = snapshot.name.slice(snapshot.name.indexOf('@') + 1);
   // A snapshot inherits the mark of its dataset.
   const managed = ownValue(snapshot, userProperties.managed) === 'true';
+  const passing = isTemporary(own) || valueIn(snapshot, 'defer_destroy') === 'on';
   return {
     name: snapshot.name,
-    kind: managed ? 'managed' : isTemporary(own) ? 'temporary' : 'foreign',
+    kind: passing ? 'temporary' : managed ? 'managed' : 'foreign',
     clones: (valueIn(snapshot, 'clones') ?? '').split(',').filter((clone) => clone !== ''),
     isHeld: Number(valueIn(snapshot, 'userrefs') ?? 0) > 0,
   };

@@ -1,7 +1,7 @@
 /** New volumes with content: a clone of a snapshot, or a full copy. */
 
 import type { Step } from '../../backends/shell/steps.ts';
-import { type Dataset, numberOf } from '../../backends/zfs/dataset.ts';
+import { type Dataset, numberOf, valueIn } from '../../backends/zfs/dataset.ts';
 import { StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import { CallError } from '../../core/errors.ts';
@@ -34,7 +34,7 @@ export async function openSource(store: ZfsStore, call: CallContext, spec: Volum
   const target = await zfs.reading(call, { name: volumeDataset(store, id), properties: volumeProperties(store) });
   const origin = await zfs.reading(call, {
     name: source.dataset,
-    properties: ['volsize', 'refquota', 'referenced', 'logicalreferenced', ...volumeProperties(store)],
+    properties: ['volsize', 'defer_destroy', ...volumeProperties(store)],
   });
   const [there, found] = await zfs.run(call, 'zfs get', [{ argv: target.argv, goOn: 'any' }, { argv: origin.argv }]);
   const present = there.code === 0 ? target.datasets(there)[0] : undefined;
@@ -46,7 +46,7 @@ export async function openSource(store: ZfsStore, call: CallContext, spec: Volum
   } catch (error) {
     if (!(error instanceof StepFailed) || error.kind !== 'missing') throw error;
   }
-  if (!dataset || !isManaged(dataset)) {
+  if (!dataset || !isManaged(dataset) || valueIn(dataset, 'defer_destroy') === 'on') {
     throw new CallError('NOT_FOUND', `there is no ${spec.source?.type} ${JSON.stringify(spec.source?.id)}`);
   }
   return { ...common, sizeBytes: store.kind === 'volume' ? (numberOf(dataset, 'volsize') ?? 0) : 0 };

@@ -1,5 +1,5 @@
 /** Datasets and their snapshots as the snapshots that they are. */
-import { type Dataset, numberOf, ownValue } from '../../backends/zfs/dataset.ts';
+import { type Dataset, numberOf, ownValue, valueIn } from '../../backends/zfs/dataset.ts';
 import { failureKind } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import type { Snapshot } from '../../core/volume.ts';
@@ -10,6 +10,7 @@ import { userProperties } from './user-properties.ts';
 /** What is read of snapshots and of datasets that are snapshots. */
 export const snapshotProperties = [
   'creation',
+  'defer_destroy',
   'volsize',
   'referenced',
   'logicalreferenced',
@@ -20,7 +21,8 @@ export const snapshotProperties = [
 export function snapshotOf(store: ZfsStore, dataset: Dataset): Snapshot | undefined {
   const id = snapshotIdOf(store, dataset.name);
   const isOurs = ownValue(dataset, userProperties.managed) === 'true' && ownValue(dataset, userProperties.snapshotName);
-  if (!id || !isOurs) return undefined;
+  // Deleted already: ZFS destroys it with the last of its clones.
+  if (!id || !isOurs || valueIn(dataset, 'defer_destroy') === 'on') return undefined;
   return {
     id: `${id.volumeId}${id.detached ? '/' : '@'}${id.name}`,
     sourceVolumeId: ownValue(dataset, userProperties.snapshotSource) ?? id.volumeId,

@@ -10,8 +10,9 @@ import type { Page, PageRequest, Snapshot } from '../../core/volume.ts';
 import { pageOfIds } from '../common/paging.ts';
 import { isVolumeId } from '../common/volume-id.ts';
 import { createSnapshot } from './create-snapshot.ts';
+import { detachedLeftovers } from './leftovers.ts';
 import { readSnapshot, readSnapshotDataset, snapshotOf, snapshotProperties } from './snapshot-answer.ts';
-import { readSnapshotId, snapshotDataset } from './snapshot-id.ts';
+import { detachedParent, readSnapshotId, snapshotDataset } from './snapshot-id.ts';
 import { volumeDataset, type ZfsStore } from './store.ts';
 import { userProperties } from './user-properties.ts';
 
@@ -37,19 +38,28 @@ async function deleteSnapshot(store: ZfsStore, call: CallContext, id: string): P
   const { zfs } = store;
   const name = snapshotDataset(store, snapshotId);
   const dataset = await readSnapshotDataset(store, call, name);
-  if (!dataset) return;
+  if (!dataset) {
+    if (!snapshotId.detached) return;
+    const parent = detachedParent(store);
+    await zfs.run(call, 'zfs destroy', detachedLeftovers(store, snapshotId, parent));
+    return;
+  }
   if (ownValue(dataset, userProperties.managed) !== 'true') {
     throw new CallError(
       'FAILED_PRECONDITION',
       `${name} on ${zfs.host} was not made as a snapshot, and is not deleted as one`,
     );
   }
-  const container = name.slice(0, name.lastIndexOf('/'));
   const steps: [Step, ...Step[]] = snapshotId.detached
-    ? // Without -r and -R: clones of it keep it. The folder of a volume's snapshots goes with the last of them.
-      [{ argv: zfs.zfs('destroy', '-f', name) }, { argv: zfs.zfs('destroy', container), goOn: 'any' }]
+    ? [
+        // Snapshots of it were made for volumes that began with it. Clones of them keep it: they are neither -r nor -R.
+        { argv: zfs.zfs('destroy', `${name}@%`), goOn: 'any' },
+        { argv: zfs.zfs('destroy', '-f', name) },
+        ...detachedLeftovers(store, snapshotId, detachedParent(store)),
+      ]
     : [{ argv: zfs.zfs('destroy', '-d', name) }];
-  const [result] = await zfs.run(call, 'zfs destroy', steps);
+  const results = await zfs.run(call, 'zfs destroy', steps);
+  const result = results[snapshotId.detached ? 1 : 0] ?? results[0];
   if (result.code !== 0 && failureKind(result) !== 'missing')
     throw new StepFailed(zfs.host, `zfs destroy ${name}`, result);
 }

@@ -5,11 +5,12 @@ export interface SmbAccount {
   readonly password: string;
 }
 
-/** Starts Samba with shares by name, each a folder that this account, which is made, may write. */
+/** Starts Samba with shares by name, each a folder that this account, which is made, may write. `more`: global settings. */
 export async function startSmbServer(
   guest: Guest,
   shares: Readonly<Record<string, string>>,
   { user, password }: SmbAccount,
+  more: readonly string[] = [],
 ): Promise<void> {
   const global = [
     '[global]',
@@ -20,6 +21,7 @@ export async function startSmbServer(
     'load printers = no',
     'printing = bsd',
     'smb ports = 445',
+    ...more,
   ];
   const sections = Object.entries(shares).map(([name, folder]) =>
     [`[${name}]`, `path = ${folder}`, 'read only = no', `valid users = ${user}`, 'force user = root'].join('\n'),
