@@ -3,6 +3,7 @@
  * client, in guests. Without root it says so and succeeds, except in CI, where what cannot be tested is a failure.
  */
 import { glob } from 'node:fs/promises';
+import { cpus } from 'node:os';
 import { labFiles, noGuests } from '../test/lab/lab-files.ts';
 import { buildBundle } from './lib/build-bundle.ts';
 import { repository } from './lib/repository.ts';
@@ -11,6 +12,8 @@ import { runPhases } from './test/phases.ts';
 process.chdir(repository);
 const isCi = process.env.CI === 'true';
 const wanted = process.argv.slice(2);
+/** A guest is pinned to one processor. */
+const concurrency = Math.min(2, cpus().length);
 
 async function test(): Promise<boolean> {
   if (noGuests) {
@@ -27,7 +30,7 @@ async function test(): Promise<boolean> {
   if (files.length === 0) throw new Error(`no test file has ${wanted.join(' or ')} in its path`);
   const controller = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => controller.abort());
-  const outcome = await runPhases([{ files: files.sort(), concurrency: 1 }], controller.signal);
+  const outcome = await runPhases([{ files: files.sort(), concurrency }], controller.signal);
   for (const line of outcome.skipped) console.error(`! ${line}`);
   return outcome.failed === 0 && !(isCi && outcome.skipped.some((line) => !line.endsWith('(not in CI)')));
 }

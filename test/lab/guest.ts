@@ -2,10 +2,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { truncate, writeFile } from 'node:fs/promises';
-import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { repository } from '../../scripts/lib/repository.ts';
-import { type LabFiles, labFiles, runFolder } from './lab-files.ts';
+import { chooseCpu, type LabFiles, labFiles, runFolder } from './lab-files.ts';
 import { type Network, openNetwork } from './network.ts';
 import { output, type Result, type RunOptions, runProgram } from './run-program.ts';
 
@@ -60,7 +59,9 @@ export async function boot(name: string, options: BootOptions = {}): Promise<Gue
     await writeFile(join(folder, `disk${index}`), '');
     await truncate(join(folder, `disk${index}`), bytes);
   }
-  const machine = { name, address, folder, files, network, disks: disks.length, options };
+  // Unpinned, it is several times slower.
+  const cpu = process.env.SWITCHBOARD_LAB_CPU || (await chooseCpu(folder));
+  const machine = { name, cpu, address, folder, files, network, disks: disks.length, options };
   const control = join(folder, 'ssh');
   const ssh = ['ssh', '-F', '/dev/null', '-S', control, '-o', 'ProxyCommand=false', '-o', 'LogLevel=ERROR'];
   let sockets = 0;
@@ -114,6 +115,7 @@ interface Machine {
   readonly files: LabFiles;
   readonly network: Network;
   readonly disks: number;
+  readonly cpu: string;
   readonly options: BootOptions;
 }
 
@@ -123,7 +125,7 @@ interface Powered {
 
 /** The kernel runs in namespaces of its own, which end with this process, and so does everything in the guest. */
 async function powerOn(machine: Machine, control: string): Promise<Powered> {
-  const { name, address, folder, files, network, disks, options } = machine;
+  const { name, address, folder, files, network, disks, cpu, options } = machine;
   await output([
     ...network.inside,
     'sh',
@@ -148,8 +150,6 @@ async function powerOn(machine: Machine, control: string): Promise<Powered> {
     mount --bind "$2" "$1/image"; mount --bind "$3" "$1/run"; mount --rbind "$4" "$1/folder"
     taskset -c "$5" chroot "$1" /linux ${kernel}
     exit $?`;
-  // Unpinned, it is several times slower.
-  const cpu = process.env.SWITCHBOARD_LAB_CPU || String(cpus().length - 1);
   const namespaces = ['unshare', '--mount', '--propagation', 'private', '--pid', '--fork', '--kill-child'];
   const argv = [...network.inside, ...namespaces, 'bash', '-c', script, 'guest'];
   const child = spawn(

@@ -93,3 +93,10 @@ export async function runFolder({ runs }: LabFiles): Promise<string> {
   }
   return mkdtemp(join(runs, `${process.pid}-`));
 }
+
+/** The processor that the fewest guests of this account are pinned to; the guest of this folder is one of them from now on. */
+export async function chooseCpu(folder: string): Promise<string> {
+  const script = `for cpu in $(seq 0 $(($(nproc) - 1))); do echo "$(cat ../*/cpu 2>/dev/null | grep -cx $cpu) $cpu"; done |
+    sort -k 1,1n -k 2,2nr | head -n 1 | cut -d ' ' -f 2 >cpu; cat cpu`;
+  return (await output(['flock', join(cache, 'cpu.lock'), 'bash', '-c', `cd '${folder}' && ${script}`])).trim();
+}
