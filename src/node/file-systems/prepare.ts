@@ -54,7 +54,9 @@ async function format(
   }
   const custom = tools.settings.format?.[wanted.name]?.customOptions ?? [];
   call.log.info('formatting a blank device', { device: device.path, fsType: wanted.name });
-  await runStep(call, tools, wanted.fileSystem.make(wanted.name, device.path, custom));
+  // Not ended with its call: a half-made file system is neither blank nor one, and could never be used without somebody's wiping it.
+  const toItsEnd = { ...call, signal: new AbortController().signal };
+  await runStep(toItsEnd, tools, wanted.fileSystem.make(wanted.name, device.path, custom));
 }
 
 async function check(
