@@ -458,6 +458,32 @@ test('the condition tells a removed directory and a file system that became read
   assert.match(readonly.condition?.message ?? '', /read-only/);
 });
 
+test('a file system that is being made is made to its end, though the call is cancelled meanwhile', async (t) => {
+  const b = await deviceBench(t, 64 * MiB);
+  const controller = new AbortController();
+  const cancelled: typeof call = {
+    ...call,
+    signal: controller.signal,
+    waitingFor(what, work) {
+      const result = work();
+      if (what.includes('mkfs')) controller.abort();
+      return result;
+    },
+  };
+  const context = { node_attach_driver: 'bind', path: b.device };
+  const request = {
+    volumeId: 'v1',
+    stagingPath: b.path('stage'),
+    capability: mountCapability,
+    context,
+    publishContext: {},
+  };
+  await assert.rejects(b.node.stage(cancelled, request), { code: 'CANCELLED' });
+  b.forget();
+  await b.stage();
+  assert.ok(!programs(b).some((program) => program?.startsWith('mkfs')), 'it is there already');
+});
+
 test('statistics and expansion of what is not there are NOT_FOUND', async (t) => {
   const b = await bench(t);
   await mkdir(b.path('plain'));
