@@ -8,8 +8,9 @@ import { type CallContext, reasonOf } from '../../core/call.ts';
 import { CallError } from '../../core/errors.ts';
 import { type Dependants, dependantProperties, dependantsOf } from './dependants.ts';
 import { removeVolumeLeftovers } from './leftovers.ts';
+import { canBePromoted, promoteClone } from './promote.ts';
 import { volumeDataset, type ZfsStore } from './store.ts';
-import { forVolume } from './user-properties.ts';
+import { isTemporary } from './user-properties.ts';
 import { isComplete, isManaged, volumeProperties } from './volume-answer.ts';
 
 /** Success when it is gone. FAILED_PRECONDITION while snapshots or clones of it live, or it is in use. */
@@ -35,18 +36,18 @@ export async function deleteVolume(store: ZfsStore, call: CallContext, volumeId:
   const dependants = dependantsOf(name, datasets);
   requireFree(store, name, dependants);
 
+  const { left, moved } = await promoteClone(store, call, dependants);
   await store.share.withdraw?.(call, { volumeId, dataset: name }, volume);
-  const snapshots = dependants.snapshots.map((one) => one.name.slice(name.length + 1));
+  const snapshots = left.map((one) => one.name.slice(name.length + 1));
   const origin = valueIn(volume, 'origin');
+  // The snapshot that was made for this clone alone, and those that only this volume was in need of: gone with the last of their clones.
+  const passing = [...moved, ...(origin && isTemporary(origin.slice(origin.indexOf('@') + 1)) ? [origin] : [])];
   const steps: readonly Step[] = [
     // By name: one that was made meanwhile is not destroyed without a look.
     ...(snapshots.length > 0 ? [{ argv: zfs.zfs('destroy', `${name}@${snapshots.join(',')}`) }] : []),
     ...unmountSteps(store, volume),
     { argv: zfs.zfs('destroy', '-f', name) },
-    // The snapshot that was made for this clone alone.
-    ...(origin?.endsWith(`@${forVolume(volumeId)}`)
-      ? [{ argv: zfs.zfs('destroy', '-d', origin), goOn: 'any' as const }]
-      : []),
+    ...passing.map((snapshot) => ({ argv: zfs.zfs('destroy', '-d', snapshot), goOn: 'any' as const })),
   ];
   await destroyed(store, call, name, steps);
   if (!isComplete(volume)) await removeVolumeLeftovers(store, call, volumeId);
@@ -70,8 +71,10 @@ function unmountSteps({ zfs, share }: ZfsStore, volume: Dataset): readonly Step[
 }
 
 /** Throws FAILED_PRECONDITION, naming everything that is in the way. */
-function requireFree({ zfs, options }: ZfsStore, name: string, { snapshots, children }: Dependants): void {
-  const clones = snapshots.flatMap((one) => one.clones);
+function requireFree(store: ZfsStore, name: string, { snapshots, children }: Dependants): void {
+  const { zfs, options } = store;
+  const isFree = (clone: string) => options.deleteWithClones === 'promote' && canBePromoted(store, clone);
+  const clones = snapshots.flatMap((one) => one.clones).filter((clone) => !isFree(clone));
   const held = snapshots.filter((one) => one.isHeld).map((one) => one.name);
   const managed = snapshots.filter((one) => one.kind === 'managed').map((one) => one.name);
   const foreign = snapshots.filter((one) => one.kind === 'foreign').map((one) => one.name);

@@ -1,5 +1,5 @@
 /** What there is of a volume besides itself: snapshots, clones of them, copies for which they were made. */
-import { type Dataset, ownValue, valueIn } from '../../backends/zfs/dataset.ts';
+import { type Dataset, numberOf, ownValue, valueIn } from '../../backends/zfs/dataset.ts';
 import { isTemporary, userProperties } from './user-properties.ts';
 
 export interface Dependants {
@@ -15,10 +15,18 @@ export interface Snapshot {
   readonly kind: 'managed' | 'temporary' | 'foreign';
   readonly clones: readonly string[];
   readonly isHeld: boolean;
+  /** The transaction group: a later one has a higher number. */
+  readonly createdIn: number;
 }
 
 /** What has to be read, of a dataset and everything below it. */
-export const dependantProperties = ['clones', 'userrefs', 'defer_destroy', userProperties.managed] as const;
+export const dependantProperties = [
+  'clones',
+  'userrefs',
+  'defer_destroy',
+  'createtxg',
+  userProperties.managed,
+] as const;
 
 export function dependantsOf(name: string, datasets: readonly Dataset[]): Dependants {
   const snapshots = datasets.filter((one) => one.name.startsWith(`${name}@`)).map(asSnapshot);
@@ -36,5 +44,6 @@ function asSnapshot(snapshot: Dataset): Snapshot {
     kind: passing ? 'temporary' : managed ? 'managed' : 'foreign',
     clones: (valueIn(snapshot, 'clones') ?? '').split(',').filter((clone) => clone !== ''),
     isHeld: Number(valueIn(snapshot, 'userrefs') ?? 0) > 0,
+    createdIn: numberOf(snapshot, 'createtxg') ?? 0,
   };
 }

@@ -59,6 +59,8 @@ export const zfsEntries = {
   ]),
   /** Snapshots of a volume that nobody made through CSI, when the volume is deleted: gone with it, or in its way. */
   foreignSnapshots: v.optional(v.picklist(['destroy', 'refuse']), 'destroy'),
+  /** A volume that has clones is not deleted; or one of its clones is promoted, and it is. */
+  deleteWithClones: v.optional(v.picklist(['refuse', 'promote']), 'refuse'),
   cli: v.optional(
     v.object({
       sudoEnabled: v.optional(v.boolean(), false),
