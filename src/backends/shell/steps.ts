@@ -39,7 +39,7 @@ export async function runSteps(
 ): Promise<readonly [StepResult, ...StepResult[]]> {
   const mark = randomBytes(12).toString('hex');
   const { title, timeoutMs, onStderr } = options;
-  const text = `${steps.map((step, index) => stepText(step, index, mark)).join('')}exit 0\n`;
+  const text = `${locale}${steps.map((step, index) => stepText(step, index, mark)).join('')}exit 0\n`;
   const output = await shell.run(call, { text, title, timeoutMs, onStderr });
   if (output.truncated) {
     throw new CallError('RESOURCE_EXHAUSTED', `${shell.host}: \`${title}\` said more than can be read`);
@@ -51,6 +51,9 @@ export async function runSteps(
   }
   return [first, ...others];
 }
+
+/** English messages, and names that are not ASCII: in the plain C locale, `zfs get -j` breaks off at the first of them. */
+const locale = 'LC_ALL=C.UTF-8; export LC_ALL\n';
 
 function stepText(step: Step, index: number, mark: string): string {
   const { goOn } = step;

@@ -35,13 +35,17 @@ export function numberOf(dataset: Dataset, property: string): number | undefined
   return value !== undefined && /^\d+$/.test(value) ? Number(value) : undefined;
 }
 
-/** Reads what `-j -p` printed. Throws INTERNAL for anything else. */
+/** Reads what `-j -p` printed. Throws UNAVAILABLE for anything else. */
 export function parseJson(text: string): readonly Dataset[] {
   let answer: unknown;
   try {
     answer = JSON.parse(text);
   } catch (error) {
-    throw new CallError('INTERNAL', `zfs printed something that is not JSON: ${oneLine(text, 100)}`, { cause: error });
+    throw new CallError(
+      'UNAVAILABLE',
+      `zfs printed something that is not JSON, and is asked for text from now on: ${oneLine(text, 100)}`,
+      { cause: error },
+    );
   }
   return Object.values(members(members(answer).datasets)).map((entry) => {
     const { name, type, properties } = members(entry);

@@ -89,7 +89,14 @@ export function createZfsHost(shell: Shell, programs: ZfsPrograms): ZfsHost {
       argv,
       datasets(result) {
         if (result.code !== 0) throw new StepFailed(host, `zfs get … ${name}`, result);
-        return isJson ? parseJson(result.stdout) : parseText(result.stdout, asked);
+        if (!isJson) return parseText(result.stdout, asked);
+        try {
+          return parseJson(result.stdout);
+        } catch (error) {
+          // Where the locale is missing, or a value is no UTF-8. As text it can be read.
+          json = Promise.resolve(false);
+          throw error;
+        }
       },
     };
   }

@@ -18,7 +18,7 @@ import { volumeId } from '../common/volume-id.ts';
 import { fillFromSource, openSource, type ZfsSource } from './fill.ts';
 import { permissionSteps } from './permissions.ts';
 import { volumeDataset, type ZfsStore } from './store.ts';
-import { userProperties } from './user-properties.ts';
+import { asciiJson, userProperties } from './user-properties.ts';
 import { isComplete, isManaged, parametersOf, sizeOf, sourceOf, volumeOf, volumeProperties } from './volume-answer.ts';
 import {
   asAssignments,
@@ -139,7 +139,7 @@ async function complete(store: ZfsStore, call: CallContext, spec: VolumeSpec, fo
     ));
   const kept = {
     ...shared.properties,
-    [userProperties.shareContext]: JSON.stringify(shared.context),
+    [userProperties.shareContext]: asciiJson(shared.context),
     [userProperties.success]: 'true',
   };
   const path = valueIn(dataset, 'mountpoint');

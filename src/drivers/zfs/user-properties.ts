@@ -28,3 +28,8 @@ export const forSnapshot = (snapshotName: string) => `volume-source-for-snapshot
 export function isTemporary(snapshotName: string): boolean {
   return snapshotName.startsWith('volume-source-for-');
 }
+
+/** JSON of ASCII alone: `zfs get -j` has only four digits for a character. */
+export function asciiJson(value: Readonly<Record<string, string>>): string {
+  return JSON.stringify(value).replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}

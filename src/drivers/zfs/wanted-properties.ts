@@ -4,7 +4,7 @@ import type { VolumeSpec } from '../../core/volume.ts';
 import { parameter } from '../common/parameters.ts';
 import { blockBytes } from './options.ts';
 import type { ZfsStore } from './store.ts';
-import { userProperties } from './user-properties.ts';
+import { asciiJson, userProperties } from './user-properties.ts';
 
 export type Properties = Readonly<Record<string, string>>;
 
@@ -28,7 +28,7 @@ export function markingProperties(store: ZfsStore, spec: VolumeSpec, sizeBytes: 
     [userProperties.driver]: store.driver,
     ...(store.instanceId && { [userProperties.instanceId]: store.instanceId }),
     ...(source && { [userProperties.sourceType]: source.type, [userProperties.sourceId]: source.id }),
-    [userProperties.parameters]: JSON.stringify(parameters),
+    [userProperties.parameters]: asciiJson(parameters),
     [userProperties.size]: String(sizeBytes),
   };
 }
