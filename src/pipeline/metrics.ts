@@ -77,7 +77,11 @@ function copyMetrics(registry: Registry): CopyMeter {
     registers,
   });
   return {
-    copiesChanged: (kind, state, by) => copies.inc({ ...kind, state }, by),
+    copiesChanged(kind, state, by) {
+      copies.inc({ ...kind, state }, by);
+      // A counter that is not there cannot be told from one that nobody asks for.
+      bytes.inc({ ...kind }, 0);
+    },
     bytesCopied: (kind, count) => bytes.inc({ ...kind }, count),
     copyEnded: (kind, outcome) => ended.inc({ ...kind, outcome }),
   };
