@@ -13,6 +13,8 @@ export interface ZfsPrograms {
   readonly sudo: string;
   /** Everything is run with sudo. */
   readonly sudoEnabled: boolean;
+  /** Nothing is run while one of these pools is suspended. Default: none. */
+  readonly pools?: readonly string[] | undefined;
 }
 
 export interface ZfsHost {
@@ -24,7 +26,10 @@ export interface ZfsHost {
   zpool(...args: readonly string[]): readonly string[];
   /** Another program of the host, with sudo when ZFS has it. */
   program(...argv: readonly string[]): readonly string[];
-  /** Runs steps in one round trip; see {@link runSteps}. */
+  /**
+   * Runs steps in one round trip; see {@link runSteps}. UNAVAILABLE when a pool is suspended: commands would then hang in the kernel, where nothing
+   * ends them, and each attempt would leave one more.
+   */
   run(
     call: CallContext,
     title: string,
@@ -42,6 +47,8 @@ export interface ZfsHost {
 
 export interface Reading {
   readonly name: string;
+  /** More of them, read in the same way. */
+  readonly others?: readonly string[] | undefined;
   readonly properties: readonly string[];
   /** Default: the named one itself. */
   readonly depth?: number | 'all' | undefined;
@@ -58,12 +65,25 @@ export interface ReadingStep {
 /** Milliseconds that commands may take which only look or change one dataset. */
 const usualMs = 120_000;
 
+/** What the kernel of Linux says, without touching the pools: `zpool` itself might hang. Elsewhere there is no such file. */
+const suspended = `for pool; do
+  state=; { read -r state <"/proc/spl/kstat/zfs/$pool/state"; } 2>/dev/null
+  [ "$state" != SUSPENDED ] || { echo "the pool $pool is suspended: see zpool status $pool, and zpool clear"; exit 1; }
+done`;
+
 export function createZfsHost(shell: Shell, programs: ZfsPrograms): ZfsHost {
   const { host } = shell;
   const sudo = programs.sudoEnabled ? [programs.sudo, '-n'] : [];
   const zfs = (...args: readonly string[]) => [...sudo, ...programs.zfs, ...args];
-  const run: ZfsHost['run'] = (call, title, steps, options) =>
-    runSteps(call, shell, steps, { title, timeoutMs: usualMs, ...options });
+  const { pools = [] } = programs;
+  const run: ZfsHost['run'] = async (call, title, steps, options) => {
+    const all = { title, timeoutMs: usualMs, ...options };
+    if (pools.length === 0) return await runSteps(call, shell, steps, all);
+    const guard: Step = { argv: ['sh', '-c', suspended, 'sh', ...pools] };
+    const [state, first, ...others] = await runSteps(call, shell, [guard, ...steps], all);
+    if (first) return [first, ...others];
+    throw new CallError('UNAVAILABLE', `${host}: ${state.stdout.trim()}`);
+  };
 
   let json: Promise<boolean> | undefined;
   /** `-j` came with OpenZFS 2.3. */
@@ -75,7 +95,10 @@ export function createZfsHost(shell: Shell, programs: ZfsPrograms): ZfsHost {
     return json;
   }
 
-  async function reading(call: CallContext, { name, properties, depth, types }: Reading): Promise<ReadingStep> {
+  async function reading(
+    call: CallContext,
+    { name, others = [], properties, depth, types }: Reading,
+  ): Promise<ReadingStep> {
     const asked = [...new Set(['type', ...properties])];
     const isJson = await hasJson(call);
     const scope = [
@@ -83,8 +106,8 @@ export function createZfsHost(shell: Shell, programs: ZfsPrograms): ZfsHost {
       ...(types ? ['-t', types.join(',')] : []),
     ];
     const argv = isJson
-      ? zfs('get', '-j', '-p', ...scope, asked.join(','), name)
-      : zfs('get', '-Hp', '-o', 'name,property,value,source', ...scope, asked.join(','), name);
+      ? zfs('get', '-j', '-p', ...scope, asked.join(','), name, ...others)
+      : zfs('get', '-Hp', '-o', 'name,property,value,source', ...scope, asked.join(','), name, ...others);
     return {
       argv,
       datasets(result) {

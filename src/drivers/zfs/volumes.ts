@@ -1,6 +1,9 @@
 /** The volume operations of a ZFS driver. */
+
+import type { Step } from '../../backends/shell/steps.ts';
 import type { Dataset } from '../../backends/zfs/dataset.ts';
-import { failureKind } from '../../backends/zfs/failure.ts';
+import { failureKind, StepFailed } from '../../backends/zfs/failure.ts';
+import type { Reading } from '../../backends/zfs/zfs-host.ts';
 import type { CallContext } from '../../core/call.ts';
 import type { Validation, ValidationQuery, VolumeOperations } from '../../core/driver.ts';
 import { CallError } from '../../core/errors.ts';
@@ -26,10 +29,10 @@ export function zfsVolumes(store: ZfsStore): VolumeOperations {
     },
     validate: (call, query) => validateVolume(store, call, query),
     async get(call, id) {
-      const { volumes, health } = isVolumeId(id) ? await readVolumes(store, call, volumeDataset(store, id)) : none;
-      const [volume] = volumes;
+      const found = isVolumeId(id) ? await readVolumes(store, call, { name: volumeDataset(store, id) }) : undefined;
+      const volume = found?.volumes[0];
       if (!volume) throw notFound(id);
-      return statusOf(store, volume, health);
+      return statusOf(store, volume, found?.health);
     },
     list: (call, page) => listVolumes(store, call, page),
   };
@@ -49,40 +52,69 @@ async function readIfThere({ zfs, ...store }: ZfsStore, call: CallContext, name:
   return reading.datasets(result).find((dataset) => dataset.name === name);
 }
 
-const none = { volumes: [], health: undefined } as const;
-
-/** Volumes and the health of their pool, in one round trip: the named one, or with a depth those below. */
-async function readVolumes(store: ZfsStore, call: CallContext, name: string, depth?: number) {
+/** Volumes and the health of their pool, in one round trip. Undefined when one that is named is not there. */
+async function readVolumes(store: ZfsStore, call: CallContext, scope: Pick<Reading, 'name' | 'others' | 'depth'>) {
   const { zfs, kind } = store;
-  const reading = await zfs.reading(call, {
-    name,
-    properties: volumeProperties(store),
-    depth,
-    types: depth ? [kind] : undefined,
-  });
-  const pool = name.split('/')[0] ?? name;
-  const [result, health] = await zfs.run(call, 'zfs get', [
-    { argv: reading.argv },
-    { argv: zfs.zpool('list', '-H', '-o', 'health', pool) },
-  ]);
-  if (result.code !== 0 && failureKind(result) === 'missing') return none;
+  const types = scope.depth ? [kind] : undefined;
+  const reading = await zfs.reading(call, { ...scope, properties: volumeProperties(store), types });
+  const pool = scope.name.split('/')[0] ?? scope.name;
+  const steps: [Step, ...Step[]] = [{ argv: reading.argv }, { argv: zfs.zpool('list', '-H', '-o', 'health', pool) }];
+  const [result, health] = await zfs.run(call, 'zfs get', steps);
+  if (result.code !== 0 && failureKind(result) === 'missing') return undefined;
   const volumes = reading
     .datasets(result)
     .filter((one) => isManaged(one) && isVolumeId(idOf(one)) && one.type === kind);
   return { volumes, health: health?.code === 0 ? health.stdout.trim() : undefined };
 }
 
+/** Names are read in no time, properties are not: of a page of a long list, only those are read that are on it. */
 async function listVolumes(store: ZfsStore, call: CallContext, request: PageRequest): Promise<Page<VolumeStatus>> {
-  const { volumes, health } = await readVolumes(store, call, store.options.datasetParentName, 1);
-  const byId = new Map(volumes.map((volume) => [idOf(volume), volume]));
-  // What is not shared yet has no context that could be given out.
-  const complete = [...byId].filter(([, volume]) => shareContextOf(volume)).map(([id]) => id);
-  const { ids, nextToken } = pageOfIds(complete, request);
-  const entries = ids.flatMap((id) => {
+  const { datasetParentName: parent } = store.options;
+  if (!request.limit) {
+    const all = await readVolumes(store, call, { name: parent, depth: 1 });
+    return { entries: sorted(store, all, request.token ? pageOfIds(idsOf(all), request).ids : undefined) };
+  }
+  const names = await listNames(store, call);
+  const entries: VolumeStatus[] = [];
+  let { limit, token } = request;
+  for (;;) {
+    const { ids, nextToken } = pageOfIds(names, { limit, token });
+    const [first, ...others] = ids.map((id) => volumeDataset(store, id));
+    if (first === undefined) return { entries };
+    // Undefined: one of them was deleted meanwhile, and all have to be looked at.
+    const found =
+      (await readVolumes(store, call, { name: first, others })) ??
+      (await readVolumes(store, call, { name: parent, depth: 1 }));
+    entries.push(...sorted(store, found, ids));
+    if (nextToken === undefined) return { entries };
+    if (entries.length >= request.limit) return { entries, nextToken };
+    limit = request.limit - entries.length;
+    token = nextToken;
+  }
+}
+
+type Found = Awaited<ReturnType<typeof readVolumes>>;
+
+const idsOf = (found: Found) => (found?.volumes ?? []).map(idOf);
+
+/** Those with these ids, or all. What is not shared yet has no context that could be given out. */
+function sorted(store: ZfsStore, found: Found, ids?: readonly string[]): readonly VolumeStatus[] {
+  const byId = new Map((found?.volumes ?? []).filter(shareContextOf).map((volume) => [idOf(volume), volume]));
+  return (ids ?? [...byId.keys()].sort()).flatMap((id) => {
     const volume = byId.get(id);
-    return volume ? [statusOf(store, volume, health)] : [];
+    return volume ? [statusOf(store, volume, found?.health)] : [];
   });
-  return nextToken === undefined ? { entries } : { entries, nextToken };
+}
+
+/** Ids of everything that might be a volume. */
+async function listNames({ zfs, kind, options }: ZfsStore, call: CallContext): Promise<readonly string[]> {
+  const { datasetParentName: parent } = options;
+  const argv = zfs.zfs('list', '-H', '-o', 'name', '-s', 'name', '-d', '1', '-t', kind, parent);
+  const [result] = await zfs.run(call, 'zfs list', [{ argv }]);
+  if (result.code !== 0 && failureKind(result) === 'missing') return [];
+  if (result.code !== 0) throw new StepFailed(zfs.host, `zfs list ${parent}`, result);
+  const names = result.stdout.split('\n').filter((name) => name.startsWith(`${parent}/`));
+  return names.map((name) => idOf({ name })).filter(isVolumeId);
 }
 
 async function validateVolume(store: ZfsStore, call: CallContext, query: ValidationQuery): Promise<Validation> {

@@ -111,13 +111,16 @@ function openShell(options: Options, { ssh }: DriverEnvironment, run: RunCommand
 }
 
 /** On another host the usual places; here the names alone, for the programs may be anywhere. */
-function programsOf({ cli }: ZfsOptions, isLocal: boolean) {
+function programsOf(options: ZfsOptions, isLocal: boolean) {
+  const { cli, datasetParentName, detachedSnapshotsDatasetParentName: detached = datasetParentName } = options;
   const { zfs, zpool, sudo } = cli?.paths ?? {};
+  const poolOf = (dataset: string) => dataset.split('/')[0] ?? dataset;
   return {
     zfs: [zfs ?? (isLocal ? 'zfs' : '/sbin/zfs')],
     zpool: [zpool ?? (isLocal ? 'zpool' : '/sbin/zpool')],
     sudo: sudo ?? (isLocal ? 'sudo' : '/usr/bin/sudo'),
     sudoEnabled: cli?.sudoEnabled ?? false,
+    pools: [...new Set([datasetParentName, detached].map(poolOf))],
   };
 }
 
