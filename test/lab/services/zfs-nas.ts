@@ -6,9 +6,9 @@ import { startNfsServer } from './nfs-server.ts';
 import { createNvmePort, startNvmeHost } from './nvme-subsystem.ts';
 import { startSmbServer } from './smb-server.ts';
 
-export const account = { user: 'clerk', password: 'p,w4' };
+const account = { user: 'clerk', password: 'p,w4' };
 export const smbSecrets = { mount_flags: `username=${account.user},password=p,,w4` };
-export const key = '/root/.ssh/csi';
+const key = '/root/.ssh/csi';
 
 /** Makes the pool, a key that opens the guest to itself, and starts all servers and clients. */
 export async function startZfsNas(guest: Guest): Promise<void> {
