@@ -45,6 +45,8 @@ export interface Driver {
   readonly capacity?: (call: CallContext, query: CapacityQuery) => Promise<Capacity>;
   /** Volumes by name, where a driver is made of several. For others core/find-volumes.ts makes one. */
   readonly catalog?: Catalog | undefined;
+  /** What an operator does by hand. No orchestrator can ask for it. */
+  readonly repair?: RepairOperations | undefined;
   /** Capability lists that the configuration sets in place of the ones that follow from the groups. */
   readonly advertised?: AdvertisedCapabilities | undefined;
   /** Whether the driver itself works: throws FAILED_PRECONDITION when it is set up wrongly. Not whether its storage answers. */
@@ -57,6 +59,27 @@ export interface Driver {
   idle?(): Promise<void>;
   /** Ends timers, children, connections and what goes on in the background, so that it can be gone on with later. Calls in flight were finished or aborted before. */
   close(): Promise<void>;
+}
+
+export interface RepairOperations {
+  /**
+   * Makes a volume of what is on the storage already, with all that is in it. `name` is the storage's. Throws INVALID_ARGUMENT when it cannot be an
+   * id, NOT_FOUND, and FAILED_PRECONDITION when it is a volume already or cannot become one: then nothing was changed.
+   */
+  adopt(call: CallContext, name: string): Promise<Volume>;
+  /** What nobody asks for any more. What is younger than `olderThanMs` may be somebody's work, and is left out. */
+  orphans(call: CallContext, olderThanMs: number): Promise<readonly Orphan[]>;
+}
+
+export interface Orphan {
+  /** As the storage has it. */
+  readonly name: string;
+  readonly kind: 'unfinished' | 'not-shared' | 'target' | 'copy' | 'snapshot';
+  readonly why: string;
+  /** What {@link Orphan.fix} does: `share it again`. */
+  readonly remedy: string;
+  /** May be repeated. It destroys nothing that somebody uses. */
+  fix(call: CallContext): Promise<void>;
 }
 
 export interface VolumeOperations {

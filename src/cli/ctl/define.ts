@@ -6,6 +6,7 @@ import type { Shell } from '../shell.ts';
 import { defineInfo } from './info.ts';
 import { defineNodeCommands } from './node.ts';
 import { defineNomadVolumes } from './nomad-volumes.ts';
+import { defineRepair } from './repair.ts';
 import { inSession, type Run } from './session.ts';
 import { defineSnapshots } from './snapshots.ts';
 import { defineVolumes } from './volumes.ts';
@@ -39,4 +40,5 @@ export function define(ctl: Command, shell: Shell, outcome: Outcome): void {
   defineNomadVolumes(ctl, run);
   defineSnapshots(ctl, run);
   defineNodeCommands(ctl, run);
+  defineRepair(ctl, shell, outcome);
 }

@@ -67,12 +67,15 @@ async function made(store: ZfsStore, call: CallContext, spec: VolumeSpec, id: st
   const create: Step = { argv: zfs.zfs('create', ...size, ...asOptions(properties), name), goOn: 'any' };
   let [result, state] = await zfs.run(call, 'zfs create', [create, { argv: reading.argv }]);
   if (result.code !== 0 && state?.code !== 0 && failureKind(result) === 'missing') {
-    // The first volume of all: what is above is not there yet.
-    const parent = { argv: zfs.zfs('create', '-p', store.options.datasetParentName) };
-    const results = await zfs.run(call, 'zfs create', [parent, create, { argv: reading.argv }]);
-    if (results[0].code !== 0)
-      throw new StepFailed(zfs.host, `zfs create -p ${store.options.datasetParentName}`, results[0]);
-    [, result = results[0], state] = results;
+    // The first volume of all: what is above is not there yet. Another call may make it at this moment, and must not mount it over this volume.
+    const above = store.options.datasetParentName;
+    const parent: Step = { argv: zfs.zfs('create', '-p', above), goOn: 'any' };
+    const mount: Step = { argv: zfs.zfs('mount', above), goOn: 'any' };
+    const results = await zfs.run(call, 'zfs create', [parent, mount, create, { argv: reading.argv }]);
+    [, , result = results[0], state] = results;
+    if (state?.code !== 0 && failureKind(result) === 'missing') {
+      throw new StepFailed(zfs.host, `zfs create -p ${above}`, results[0]);
+    }
   }
   // Whether it was made now or before is told by what is there, not by what was said.
   if (state?.code !== 0)

@@ -1,7 +1,9 @@
 import type { Driver } from '../../core/driver.ts';
 import { CallError } from '../../core/errors.ts';
+import { adoptDataset } from './adopt.ts';
 import { zfsCapacity } from './capacity.ts';
 import { expandVolume } from './expand-volume.ts';
+import { findOrphans } from './orphans.ts';
 import { zfsSnapshots } from './snapshots.ts';
 import type { ZfsStore } from './store.ts';
 import { zfsVolumes } from './volumes.ts';
@@ -9,13 +11,17 @@ import { zfsVolumes } from './volumes.ts';
 /** Everything of a ZFS driver but its name and its node operations. */
 export function zfsOperations(
   store: ZfsStore,
-): Required<Pick<Driver, 'volumes' | 'snapshots' | 'expansion' | 'capacity' | 'probe' | 'close'>> {
+): Required<Pick<Driver, 'volumes' | 'snapshots' | 'expansion' | 'capacity' | 'repair' | 'probe' | 'close'>> {
   requireApart(store);
   return {
     volumes: zfsVolumes(store),
     snapshots: zfsSnapshots(store),
     expansion: { mode: 'ONLINE', expand: (call, request) => expandVolume(store, call, request) },
     capacity: (call, query) => zfsCapacity(store, call, query),
+    repair: {
+      adopt: (call, name) => adoptDataset(store, call, name),
+      orphans: (call, olderThanMs) => findOrphans(store, call, olderThanMs),
+    },
     probe: async () => {},
     close: () => store.zfs.close(),
   };

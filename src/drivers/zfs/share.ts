@@ -16,6 +16,17 @@ export interface ShareRequest {
   readonly parameters: VolumeSpec['parameters'];
 }
 
+export interface ShownDevice {
+  /** IQN or NQN. */
+  readonly name: string;
+  /** `/dev/zvol/…`. */
+  readonly device: string;
+  /** Not only half: nodes can reach it. */
+  readonly isShared: boolean;
+  /** Takes it back. */
+  remove(call: CallContext): Promise<void>;
+}
+
 export interface Share {
   /** Properties that the dataset is made with. With them alone it may be shared already. */
   readonly properties: Readonly<Record<string, string>>;
@@ -29,6 +40,8 @@ export interface Share {
   publish(call: CallContext, request: ShareRequest, dataset: Dataset): Promise<Shared>;
   /** Takes the share back, also when only part of it is there. The dataset is still there; it is to be destroyed. */
   withdraw?(call: CallContext, request: Omit<ShareRequest, 'parameters'>, dataset: Dataset | undefined): Promise<void>;
+  /** Block devices that are shared, or half shared, under this connection's names. Undefined: nothing but properties shares them. */
+  shown?(call: CallContext): Promise<readonly ShownDevice[]>;
   /** Undefined: nothing is wrong with the share, as far as the dataset tells. */
   conditionOf?(dataset: Dataset): Condition | undefined;
   /** Throws INVALID_ARGUMENT when the share's name cannot be made for this volume. */

@@ -1,7 +1,7 @@
 /** Targets by the kernel's configfs itself, as targetcli makes them: in milliseconds. What targetcli saves is saved once afterwards. */
 import { createHash } from 'node:crypto';
 import type { ZfsHost } from '../../../backends/zfs/zfs-host.ts';
-import { lookAtTarget } from './lio-look.ts';
+import { listTargets, lookAtTarget } from './lio-look.ts';
 import { oneAtATime, type TargetStrategy } from './target.ts';
 import { type LioOptions, requireLine } from './targetcli.ts';
 
@@ -67,6 +67,7 @@ export function lioConfigfsStrategy(zfs: ZfsHost, options: LioOptions): TargetSt
     ],
     remove: ({ qualifiedName, name }) => [{ argv: zfs.program('sh', '-c', remove, 'sh', qualifiedName, name) }, save],
     look: (target) => lookAtTarget(zfs, target),
+    list: listTargets(zfs),
   };
 }
 

@@ -17,3 +17,19 @@ echo present`;
 export function lookAtTarget(zfs: ZfsHost, { qualifiedName, name, device }: Target): readonly string[] {
   return zfs.program('sh', '-c', script, 'sh', qualifiedName, name, device);
 }
+
+/** Block devices of all backstores, and of the LUNs of all targets. */
+const listing = `t=/sys/kernel/config/target
+for u in "$t"/core/*/*/udev_path; do
+  d=; read -r d <"$u" 2>/dev/null; [ -n "$d" ] || continue
+  s=\${u%/udev_path}; printf -- '-\\t%s\\t%s\\n' "\${s##*/}" "$d"
+done
+for u in "$t"/iscsi/*/tpgt_1/lun/lun_0/*/udev_path; do
+  d=; read -r d <"$u" 2>/dev/null; [ -n "$d" ] || continue
+  i=\${u#"$t"/iscsi/}; printf '%s\\t-\\t%s\\n' "\${i%%/*}" "$d"
+done
+exit 0`;
+
+export function listTargets(zfs: ZfsHost): readonly string[] {
+  return zfs.program('sh', '-c', listing);
+}

@@ -1,7 +1,7 @@
 /** Subsystems by the kernel's configfs itself: in milliseconds. `saveCommand` keeps them over a reboot. */
 import { createHash } from 'node:crypto';
 import type { ZfsHost } from '../../../backends/zfs/zfs-host.ts';
-import { lookAtSubsystem } from './nvmet-look.ts';
+import { listSubsystems, lookAtSubsystem } from './nvmet-look.ts';
 import type { NvmetOptions } from './nvmetcli.ts';
 import { oneAtATime, type TargetStrategy } from './target.ts';
 import { requireLine } from './targetcli.ts';
@@ -50,5 +50,6 @@ export function nvmetConfigfsStrategy(
     ],
     remove: ({ qualifiedName: nqn }) => [{ argv: zfs.program('sh', '-c', remove, 'sh', nqn) }, ...save],
     look: (target) => lookAtSubsystem(zfs, target, ports),
+    list: listSubsystems(zfs),
   };
 }

@@ -18,3 +18,14 @@ export function lookAtSubsystem(
 ): readonly string[] {
   return zfs.program('sh', '-c', script, 'sh', qualifiedName, device, ...ports);
 }
+
+/** Block devices of all subsystems. */
+const listing = `for u in /sys/kernel/config/nvmet/subsystems/*/namespaces/1/device_path; do
+  d=; read -r d <"$u" 2>/dev/null; [ -n "$d" ] || continue
+  s=\${u%/namespaces/1/device_path}; printf '%s\\t-\\t%s\\n' "\${s##*/}" "$d"
+done
+exit 0`;
+
+export function listSubsystems(zfs: ZfsHost): readonly string[] {
+  return zfs.program('sh', '-c', listing);
+}

@@ -1,6 +1,6 @@
 /** Subsystems by nvmetcli(8): it reads commands, and saves when it is told to. */
 import type { ZfsHost } from '../../../backends/zfs/zfs-host.ts';
-import { lookAtSubsystem } from './nvmet-look.ts';
+import { listSubsystems, lookAtSubsystem } from './nvmet-look.ts';
 import { oneAtATime, type TargetStrategy } from './target.ts';
 import { requireLine } from './targetcli.ts';
 
@@ -43,6 +43,7 @@ export function nvmetcliStrategy(zfs: ZfsHost, options: NvmetOptions): TargetStr
       ]),
     ],
     look: (target) => lookAtSubsystem(zfs, target, ports),
+    list: listSubsystems(zfs),
   };
 }
 

@@ -2,9 +2,10 @@
 import type { Step, StepResult } from '../../../backends/shell/steps.ts';
 import { type Dataset, ownValue } from '../../../backends/zfs/dataset.ts';
 import type { ZfsHost } from '../../../backends/zfs/zfs-host.ts';
+import type { CallContext } from '../../../core/call.ts';
 import { CallError, oneLine } from '../../../core/errors.ts';
 import type { VolumeContext } from '../../../core/volume.ts';
-import type { Share, ShareRequest } from '../share.ts';
+import type { Share, ShareRequest, ShownDevice } from '../share.ts';
 import type { ZfsStore } from '../store.ts';
 import { type AssetNameOptions, assetName, requireQualifiedName } from './asset-name.ts';
 
@@ -28,6 +29,8 @@ export interface TargetStrategy {
   remove(target: Target): readonly Step[];
   /** Ends with one of `lookCodes`: whole, another volume's, not there at all, or only a part of it. */
   look(target: Target): readonly string[];
+  /** Prints of everything that there is, of whomever: qualified name or `-`, name or `-`, device, with tabs between. Undefined: it cannot be listed. */
+  readonly list?: readonly string[] | undefined;
 }
 
 export interface TargetShareOptions {
@@ -80,20 +83,38 @@ export function targetShare(
       }
       throw notDone(zfs.host, title, `make ${target.qualifiedName}`, results);
     },
-    async withdraw(call, { volumeId, dataset: name }, dataset) {
-      const target = targetOf(nameFor({ volumeId, dataset: name, parameters: {} }, dataset), name);
-      const look = strategy.look(target);
-      const steps: readonly Step[] = [
-        { argv: look, goOn: [present, partial] },
-        ...strategy.remove(target).map(whatever),
-        { argv: look },
-      ];
-      const results = await zfs.run(call, title, steps as [Step, ...Step[]]);
-      const last = results.at(-1) ?? results[0];
-      if (last.code === absent || last.code === lookCodes.foreign) return;
-      throw notDone(zfs.host, title, `remove ${target.qualifiedName}`, results);
-    },
+    withdraw: (call, { volumeId, dataset: name }, dataset) =>
+      removeTarget(call, targetOf(nameFor({ volumeId, dataset: name, parameters: {} }, dataset), name)),
+    ...(strategy.list && { shown: (call) => shownDevices(call, strategy.list ?? []) }),
   };
+
+  async function removeTarget(call: CallContext, target: Target): Promise<void> {
+    const look = strategy.look(target);
+    const steps: readonly Step[] = [
+      { argv: look, goOn: [present, partial] },
+      ...strategy.remove(target).map(whatever),
+      { argv: look },
+    ];
+    const results = await zfs.run(call, title, steps as [Step, ...Step[]]);
+    const last = results.at(-1) ?? results[0];
+    if (last.code === absent || last.code === lookCodes.foreign) return;
+    throw notDone(zfs.host, title, `remove ${target.qualifiedName}`, results);
+  }
+
+  async function shownDevices(call: CallContext, list: readonly string[]): Promise<readonly ShownDevice[]> {
+    const [result] = await zfs.run(call, title, [{ argv: list }]);
+    if (result.code !== 0) throw notDone(zfs.host, title, 'list targets', [result]);
+    const found = new Map<string, ShownDevice>();
+    for (const line of result.stdout.split('\n')) {
+      const [qualified = '', backstore = '', device = ''] = line.split('\t');
+      if (!device.startsWith('/dev/zvol/') || (qualified !== '-' && !qualified.startsWith(`${basename}:`))) continue;
+      const name = qualified === '-' ? backstore : qualified.slice(basename.length + 1);
+      const target = targetOf(name, device.slice('/dev/zvol/'.length));
+      const isShared = qualified !== '-' || found.get(name)?.isShared === true;
+      found.set(name, { name: target.qualifiedName, device, isShared, remove: (inner) => removeTarget(inner, target) });
+    }
+    return [...found.values()];
+  }
 }
 
 function notDone(host: string, title: string, what: string, results: readonly StepResult[]): CallError {

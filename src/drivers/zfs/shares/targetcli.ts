@@ -1,7 +1,7 @@
 /** Targets by targetcli(8): it reads commands, exits with 0 whatever happens, and saves everything when it ends. */
 import type { ZfsHost } from '../../../backends/zfs/zfs-host.ts';
 import { CallError } from '../../../core/errors.ts';
-import { lookAtTarget } from './lio-look.ts';
+import { listTargets, lookAtTarget } from './lio-look.ts';
 import { oneAtATime, type TargetStrategy } from './target.ts';
 
 export interface LioOptions {
@@ -36,6 +36,7 @@ export function targetcliStrategy(zfs: ZfsHost, options: LioOptions): TargetStra
       run(['cd /iscsi', `delete ${iqn}`, 'cd /backstores/block', `delete ${name}`]),
     ],
     look: (target) => lookAtTarget(zfs, target),
+    list: listTargets(zfs),
   };
 }
 

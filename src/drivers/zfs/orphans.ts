@@ -1,0 +1,107 @@
+/** What crashes left, and what somebody else's hands did to volumes: found by looking at everything once. */
+import type { Step } from '../../backends/shell/steps.ts';
+import { type Dataset, numberOf } from '../../backends/zfs/dataset.ts';
+import { failureKind, StepFailed } from '../../backends/zfs/failure.ts';
+import type { CallContext } from '../../core/call.ts';
+import type { Orphan } from '../../core/driver.ts';
+import { isVolumeId } from '../common/volume-id.ts';
+import { dependantProperties, dependantsOf } from './dependants.ts';
+import { finishVolume } from './finish-volume.ts';
+import type { ShownDevice } from './share.ts';
+import type { ZfsStore } from './store.ts';
+import { idOf, isComplete, isManaged, volumeProperties } from './volume-answer.ts';
+
+export async function findOrphans(store: ZfsStore, call: CallContext, olderThanMs: number): Promise<readonly Orphan[]> {
+  // Targets first: what is made meanwhile is seen with its dataset, or not at all.
+  const shown = await store.share.shown?.(call);
+  const volumes = await readAll(store, call, store.options.datasetParentName);
+  const detached = store.options.detachedSnapshotsDatasetParentName;
+  const all = [...volumes, ...(detached === undefined ? [] : await readAll(store, call, detached))];
+  const before = (Date.now() - olderThanMs) / 1000;
+  const old = all.filter((one) => (numberOf(one, 'creation') ?? 0) <= before);
+  return [
+    ...volumes.flatMap((one) => volumeOrphan(store, one, shown, old.includes(one))),
+    ...(shown ?? []).flatMap((one) => targetOrphan(store, one, volumes)),
+    ...old.flatMap((one) => copyOrphan(store, one)),
+    ...old.flatMap((one) => snapshotOrphan(store, one, all)),
+  ];
+}
+
+async function readAll(store: ZfsStore, call: CallContext, name: string): Promise<readonly Dataset[]> {
+  const { zfs } = store;
+  const properties = [...volumeProperties(store), ...dependantProperties, 'creation'];
+  const reading = await zfs.reading(call, {
+    name,
+    properties,
+    depth: 'all',
+    types: ['filesystem', 'volume', 'snapshot'],
+  });
+  const [result] = await zfs.run(call, 'zfs get', [{ argv: reading.argv }]);
+  if (result.code !== 0 && failureKind(result) === 'missing') return [];
+  return reading.datasets(result);
+}
+
+function volumeOrphan(
+  store: ZfsStore,
+  dataset: Dataset,
+  shown: readonly ShownDevice[] | undefined,
+  isOld: boolean,
+): readonly Orphan[] {
+  const { options, kind, share } = store;
+  const isVolume = dataset.name === `${options.datasetParentName}/${idOf(dataset)}` && isVolumeId(idOf(dataset));
+  if (!isVolume || !isManaged(dataset) || dataset.type !== kind) return [];
+  const { name } = dataset;
+  const fix = (permissions: boolean) => async (call: CallContext) => {
+    await finishVolume(store, call, dataset, { permissions });
+  };
+  if (!isComplete(dataset)) {
+    const why = 'its creation has not come to its end, and nobody has asked for it again';
+    return isOld
+      ? [{ name, kind: 'unfinished', why, remedy: 'finish it: share it and mark it as complete', fix: fix(true) }]
+      : [];
+  }
+  const isMissing = shown && !shown.some((one) => one.isShared && one.device === `/dev/zvol/${name}`);
+  const why = isMissing ? 'no target shows it' : share.conditionOf?.(dataset)?.message;
+  return why === undefined ? [] : [{ name, kind: 'not-shared', why, remedy: 'share it again', fix: fix(false) }];
+}
+
+function targetOrphan(store: ZfsStore, one: ShownDevice, volumes: readonly Dataset[]): readonly Orphan[] {
+  const dataset = one.device.slice('/dev/zvol/'.length);
+  const isOurs = dataset.startsWith(`${store.options.datasetParentName}/`);
+  if (!isOurs || volumes.some(({ name }) => name === dataset)) return [];
+  const why = `there is no ${dataset}`;
+  return [{ name: one.name, kind: 'target', why, remedy: 'remove the target', fix: (call) => one.remove(call) }];
+}
+
+/** Ids of volumes have no colon. */
+function copyOrphan(store: ZfsStore, dataset: Dataset): readonly Orphan[] {
+  const { options } = store;
+  const isCopy = [options.datasetParentName, options.detachedSnapshotsDatasetParentName].some(
+    (parent) => dataset.name === `${parent}/${idOf(dataset)}` && idOf(dataset).startsWith('copy:'),
+  );
+  if (!isCopy || dataset.type === 'snapshot') return [];
+  const { name } = dataset;
+  const why = 'a copy that was not finished; the request that began it would go on with it';
+  // One that is being received is busy, and stays.
+  return [{ name, kind: 'copy', why, remedy: 'destroy it', fix: (call) => destroy(store, call, '-r', name) }];
+}
+
+function snapshotOrphan(store: ZfsStore, dataset: Dataset, all: readonly Dataset[]): readonly Orphan[] {
+  const [owner = '', own] = dataset.name.split('@');
+  if (own === undefined || idOf({ name: owner }).startsWith('copy:')) return [];
+  const [snapshot] = dependantsOf(owner, [dataset]).snapshots;
+  if (snapshot?.kind !== 'temporary' || snapshot.clones.length > 0 || snapshot.isHeld) return [];
+  const isSent = all.some(({ name }) => idOf({ name }).startsWith('copy:') && !name.includes('@'));
+  // Which copy it is for cannot be told: it goes after the copies.
+  const why = isSent ? 'made for a copy, perhaps one of these' : 'made for a copy or a clone that is not there';
+  const { name } = dataset;
+  return [{ name, kind: 'snapshot', why, remedy: 'destroy it', fix: (call) => destroy(store, call, name) }];
+}
+
+async function destroy({ zfs }: ZfsStore, call: CallContext, ...args: readonly string[]): Promise<void> {
+  const step: Step = { argv: zfs.zfs('destroy', ...args) };
+  const [result] = await zfs.run(call, 'zfs destroy', [step]);
+  if (result.code !== 0 && failureKind(result) !== 'missing') {
+    throw new StepFailed(zfs.host, `zfs destroy ${args.join(' ')}`, result);
+  }
+}
