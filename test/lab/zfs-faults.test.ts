@@ -1,6 +1,7 @@
 /** What goes wrong with ZFS volumes: servers and networks that go away, pools that are full or suspended, two controllers at once, hostile names. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import fc from 'fast-check';
 import { controllerClient } from './controller.ts';
 import { boot, type Guest } from './guest.ts';
@@ -185,6 +186,31 @@ describe('ZFS volumes, when things go wrong', { skip: noGuests, timeout: 590_000
     await small.remove('v:small/fits');
     assert.equal(await guest.run('zfs list -H -o name -r small/nfs/v'), 'small/nfs/v\n');
     await guest.run('zpool destroy small');
+  });
+
+  test('a volume that the NFS server holds is gone for everybody, and destroyed when it can be', async () => {
+    const held = await nfs.create('held');
+    const node = nfs.onNode(held);
+    await node.stage();
+    await guest.run(`echo here >${node.staging}/file`);
+    await node.unstage();
+    // With each change of its exports, it holds on for a second more.
+    await guest.run('for _ in {1..25}; do exportfs -f; done');
+    await nfs.remove(held.volumeId);
+    await nothingStored();
+    assert.match(await guest.run('zfs list -H -o name -r tank/nfs/v'), /trash:held/);
+    const again = await nfs.create('held');
+    const second = nfs.onNode(again);
+    await second.stage();
+    assert.equal(await guest.run(`ls ${second.staging}`), '');
+    await second.unstage();
+    await nfs.remove(again.volumeId);
+    for (const giveUp = Date.now() + 120_000; ; await setTimeout(2000)) {
+      await nfs.remove(again.volumeId);
+      if (!(await guest.run('zfs list -H -o name -r tank/nfs/v')).includes('trash:')) break;
+      assert.ok(Date.now() < giveUp);
+    }
+    await nothingStored();
   });
 
   test('volumes with clones go where the connection says so', async () => {

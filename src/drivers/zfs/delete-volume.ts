@@ -10,6 +10,7 @@ import { type Dependants, dependantProperties, dependantsOf } from './dependants
 import { removeVolumeLeftovers } from './leftovers.ts';
 import { canBePromoted, promoteClone } from './promote.ts';
 import { volumeDataset, type ZfsStore } from './store.ts';
+import { canBeHeld, emptyTrash, throwAway } from './trash.ts';
 import { isTemporary } from './user-properties.ts';
 import { isComplete, isManaged, volumeProperties } from './volume-answer.ts';
 
@@ -25,6 +26,7 @@ export async function deleteVolume(store: ZfsStore, call: CallContext, volumeId:
   if (!volume) {
     await store.share.withdraw?.(call, { volumeId, dataset: name }, undefined);
     await removeVolumeLeftovers(store, call, volumeId);
+    await emptyTrash(store, call);
     return;
   }
   if (!isManaged(volume)) {
@@ -49,8 +51,14 @@ export async function deleteVolume(store: ZfsStore, call: CallContext, volumeId:
     { argv: zfs.zfs('destroy', '-f', name) },
     ...passing.map((snapshot) => ({ argv: zfs.zfs('destroy', '-d', snapshot), goOn: 'any' as const })),
   ];
-  await destroyed(store, call, name, steps);
+  try {
+    await destroyed(store, call, name, steps);
+  } catch (error) {
+    if (!canBeHeld(store) || !(error instanceof StepFailed) || error.kind !== 'busy') throw error;
+    await throwAway(store, call, volume);
+  }
   if (!isComplete(volume)) await removeVolumeLeftovers(store, call, volumeId);
+  await emptyTrash(store, call);
 }
 
 /** Arguments: zfs, the mount point, the dataset. */
@@ -60,9 +68,10 @@ const unmount = 'umount -- "$2" && exit; code=$?; [ "$("$1" get -H -o value moun
  * The NFS server of Linux holds what clients used for seconds after it was unshared, and for one more with each change of its exports. Destroying
  * is such a change, unmounting is not: so it is unmounted first, which may be tried as often as need be.
  */
-function unmountSteps({ zfs, share }: ZfsStore, volume: Dataset): readonly Step[] {
+function unmountSteps(store: ZfsStore, volume: Dataset): readonly Step[] {
+  const { zfs } = store;
   const path = valueIn(volume, 'mountpoint');
-  if (Object.keys(share.properties).length === 0 || !path?.startsWith('/')) return [];
+  if (!canBeHeld(store) || !path?.startsWith('/')) return [];
   const [command = ''] = zfs.zfs().slice(-1);
   return [
     { argv: zfs.zfs('unshare', volume.name), goOn: 'any' },
@@ -96,7 +105,7 @@ function describe(what: string, names: readonly string[]): readonly string[] {
 }
 
 /** Milliseconds between attempts while something that has just ended lets go. */
-const busyPauses = [200, 500, 1000, 2000, 4000, 5000, 5000, 10_000, 10_000, 10_000, 10_000];
+const busyPauses = [200, 500, 1000, 2000, 4000];
 
 async function destroyed(store: ZfsStore, call: CallContext, name: string, steps: readonly Step[]): Promise<void> {
   const { zfs } = store;

@@ -90,10 +90,10 @@ export function nasProxy(guest: Guest, drivers: readonly NasDriver[] = nasDriver
   };
 }
 
-/** One line for everything that is there of any volume: datasets, snapshots, shares, targets, subsystems. */
+/** One line for everything that is there of any volume: datasets, snapshots, shares, targets, subsystems. Not what waits for the NFS server to let go. */
 export async function storedThings(guest: Guest): Promise<readonly string[]> {
   const listing = await guest.run(`
-    zfs list -H -o name -t all -r tank | grep -E '/[vs]/|@|copy:|trash' | sed 's/^/zfs /'
+    zfs list -H -o name -t all -r tank | grep -E '/[vs]/|@' | grep -v /trash: | sed 's/^/zfs /'
     exportfs -s | awk '{ print "export", $1 }' | grep tank
     ls /var/lib/samba/usershares 2>/dev/null | sed 's/^/usershare /'
     cd /sys/kernel/config
