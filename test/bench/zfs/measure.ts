@@ -56,9 +56,9 @@ const cases: readonly Case[] = [
 const growthCases: readonly Case[] = [
   { name: 'ListVolumes', concurrency: 1, run: (subject) => subject.list() },
   {
-    name: 'ListVolumes, pages of 100',
+    name: 'ListVolumes, two pages of 100',
     concurrency: 1,
-    run: (subject) => subject.listInPages?.() ?? Promise.resolve(),
+    run: (subject) => subject.listTwoPages?.() ?? Promise.resolve(),
   },
   { name: 'Create+Delete (1)', concurrency: 1, run: pair },
 ];

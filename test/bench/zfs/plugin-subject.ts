@@ -46,12 +46,9 @@ export async function pluginSubject(storage: Storage, program: Program, folder: 
     remove: (volumeId) => client.call(Controller.DeleteVolume, { volumeId }),
     capacity: () => client.call(Controller.GetCapacity, { volumeCapabilities: [volumeCapability] }),
     list: () => client.call(Controller.ListVolumes, {}),
-    async listInPages() {
-      for (let startingToken = ''; ; ) {
-        const { nextToken } = await client.call(Controller.ListVolumes, { maxEntries: 100, startingToken });
-        if (nextToken === '') return;
-        startingToken = nextToken;
-      }
+    async listTwoPages() {
+      const { nextToken: startingToken } = await client.call(Controller.ListVolumes, { maxEntries: 100 });
+      if (startingToken !== '') await client.call(Controller.ListVolumes, { maxEntries: 100, startingToken });
     },
     async close() {
       client.close();

@@ -79,6 +79,7 @@ const marks = {
   'democratic-csi:provision_success': 'true',
   'democratic-csi:csi_share_volume_context': '{"node_attach_driver":"nfs","server":"10.0.2.15","share":"/tank/v/many"}',
 };
+
 const markOptions = Object.entries(marks)
   .map(([name, value]) => `-o '${name}=${value}'`)
   .join(' ');

@@ -10,8 +10,8 @@ export interface ZfsSubject {
   remove(volume: string): Promise<unknown>;
   capacity(): Promise<unknown>;
   list(): Promise<unknown>;
-  /** A list in pages of 100, to its end. */
-  listInPages?(): Promise<unknown>;
+  /** The first two pages of 100 of a list. */
+  listTwoPages?(): Promise<unknown>;
   close(): Promise<void>;
 }
 
