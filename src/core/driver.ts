@@ -74,7 +74,7 @@ export interface RepairOperations {
 export interface Orphan {
   /** As the storage has it. */
   readonly name: string;
-  readonly kind: 'unfinished' | 'not-shared' | 'target' | 'copy' | 'snapshot';
+  readonly kind: 'unfinished' | 'not-shared' | 'target' | 'copy' | 'snapshot' | 'trash';
   readonly why: string;
   /** What {@link Orphan.fix} does: `share it again`. */
   readonly remedy: string;

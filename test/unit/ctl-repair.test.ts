@@ -90,6 +90,7 @@ test('orphans: only what is old, and only after a yes', async (t) => {
     { name: 'tank/v/young', properties: { [managed]: 'true', creation: now } },
     { name: 'tank/v/mine' },
     { name: 'tank/v/copy:a' },
+    { name: 'tank/v/trash:b:01', properties: complete },
     { name: 'tank/v/good/copy:b' },
     { name: 'tank/v/good@volume-source-for-volume-a', type: 'SNAPSHOT' },
     { name: 'tank/v/good@volume-source-for-volume-b', type: 'SNAPSHOT', properties: { clones: 'tank/v/b' } },
@@ -104,6 +105,7 @@ test('orphans: only what is old, and only after a yes', async (t) => {
     [
       ['unfinished', 'tank/v/half', 'left'],
       ['copy', 'tank/v/copy:a', 'left'],
+      ['trash', 'tank/v/trash:b:01', 'left'],
       ['snapshot', 'tank/v/good@volume-source-for-volume-a', 'left'],
     ],
   );
@@ -113,7 +115,11 @@ test('orphans: only what is old, and only after a yes', async (t) => {
   assert.equal(fixed.code, 0, fixed.err);
   const [finished, ...others] = await done();
   assert.match(finished ?? '', /^set .*provision_success=true tank\/v\/half$/);
-  assert.deepEqual(others, ['destroy -r tank/v/copy:a', 'destroy tank/v/good@volume-source-for-volume-a']);
+  assert.deepEqual(others, [
+    'destroy -r tank/v/copy:a',
+    'destroy -r tank/v/trash:b:01',
+    'destroy tank/v/good@volume-source-for-volume-a',
+  ]);
 });
 
 test('drivers without a storage of this kind say so', async (t) => {

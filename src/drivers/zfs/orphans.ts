@@ -9,6 +9,7 @@ import { dependantProperties, dependantsOf } from './dependants.ts';
 import { finishVolume } from './finish-volume.ts';
 import type { ShownDevice } from './share.ts';
 import type { ZfsStore } from './store.ts';
+import { trashPrefix } from './trash.ts';
 import { idOf, isComplete, isManaged, volumeProperties } from './volume-answer.ts';
 
 export async function findOrphans(store: ZfsStore, call: CallContext, olderThanMs: number): Promise<readonly Orphan[]> {
@@ -22,7 +23,7 @@ export async function findOrphans(store: ZfsStore, call: CallContext, olderThanM
   return [
     ...volumes.flatMap((one) => volumeOrphan(store, one, shown, old.includes(one))),
     ...(shown ?? []).flatMap((one) => targetOrphan(store, one, volumes)),
-    ...old.flatMap((one) => copyOrphan(store, one)),
+    ...old.flatMap((one) => datasetOrphan(store, one)),
     ...old.flatMap((one) => snapshotOrphan(store, one, all)),
   ];
 }
@@ -73,22 +74,26 @@ function targetOrphan(store: ZfsStore, one: ShownDevice, volumes: readonly Datas
   return [{ name: one.name, kind: 'target', why, remedy: 'remove the target', fix: (call) => one.remove(call) }];
 }
 
-/** Ids of volumes have no colon. */
-function copyOrphan(store: ZfsStore, dataset: Dataset): readonly Orphan[] {
-  const { options } = store;
-  const isCopy = [options.datasetParentName, options.detachedSnapshotsDatasetParentName].some(
-    (parent) => dataset.name === `${parent}/${idOf(dataset)}` && idOf(dataset).startsWith('copy:'),
-  );
-  if (!isCopy || dataset.type === 'snapshot') return [];
-  const { name } = dataset;
-  const why = 'a copy that was not finished; the request that began it would go on with it';
-  // One that is being received is busy, and stays.
-  return [{ name, kind: 'copy', why, remedy: 'destroy it', fix: (call) => destroy(store, call, '-r', name) }];
+/** Ids of volumes have no colon, and names of detached snapshots are one level deeper. */
+const leftoverKinds = {
+  'copy:': ['copy', 'a copy that was not finished; the request that began it would go on with it'],
+  [trashPrefix]: ['trash', 'what is left of a deleted volume that was busy'],
+} as const;
+
+function datasetOrphan(store: ZfsStore, { name, type }: Dataset): readonly Orphan[] {
+  const { datasetParentName, detachedSnapshotsDatasetParentName } = store.options;
+  const own = idOf({ name });
+  const isBelow = name === `${datasetParentName}/${own}` || name === `${detachedSnapshotsDatasetParentName}/${own}`;
+  const [, about] = Object.entries(leftoverKinds).find(([prefix]) => own.startsWith(prefix)) ?? [];
+  if (!isBelow || !about || type === 'snapshot') return [];
+  const [kind, why] = about;
+  // One that is being received, or that a server holds, is busy and stays.
+  return [{ name, kind, why, remedy: 'destroy it', fix: (call) => destroy(store, call, '-r', name) }];
 }
 
 function snapshotOrphan(store: ZfsStore, dataset: Dataset, all: readonly Dataset[]): readonly Orphan[] {
   const [owner = '', own] = dataset.name.split('@');
-  if (own === undefined || idOf({ name: owner }).startsWith('copy:')) return [];
+  if (own === undefined || isLeftover(owner)) return [];
   const [snapshot] = dependantsOf(owner, [dataset]).snapshots;
   if (snapshot?.kind !== 'temporary' || snapshot.clones.length > 0 || snapshot.isHeld) return [];
   const isSent = all.some(({ name }) => idOf({ name }).startsWith('copy:') && !name.includes('@'));
@@ -96,6 +101,10 @@ function snapshotOrphan(store: ZfsStore, dataset: Dataset, all: readonly Dataset
   const why = isSent ? 'made for a copy, perhaps one of these' : 'made for a copy or a clone that is not there';
   const { name } = dataset;
   return [{ name, kind: 'snapshot', why, remedy: 'destroy it', fix: (call) => destroy(store, call, name) }];
+}
+
+function isLeftover(name: string): boolean {
+  return Object.keys(leftoverKinds).some((prefix) => idOf({ name }).startsWith(prefix));
 }
 
 async function destroy({ zfs }: ZfsStore, call: CallContext, ...args: readonly string[]): Promise<void> {

@@ -10,7 +10,7 @@ import type { CallContext } from '../../core/call.ts';
 import type { ZfsStore } from './store.ts';
 import { idOf } from './volume-answer.ts';
 
-const prefix = 'trash:';
+export const trashPrefix = 'trash:';
 
 /** Whose trash is known to be empty. */
 const clean = new WeakSet<ZfsStore>();
@@ -24,7 +24,7 @@ export function canBeHeld({ share, kind }: ZfsStore): boolean {
 export async function throwAway(store: ZfsStore, call: CallContext, volume: Dataset): Promise<void> {
   const { zfs, options, share } = store;
   const path = valueIn(volume, 'mountpoint');
-  const trash = `${options.datasetParentName}/${prefix}${idOf(volume)}:${randomBytes(4).toString('hex')}`;
+  const trash = `${options.datasetParentName}/${trashPrefix}${idOf(volume)}:${randomBytes(4).toString('hex')}`;
   const off = Object.keys(share.properties).map((property) => `${property}=off`);
   const detach: Step[] = path?.startsWith('/') ? [{ argv: zfs.program('umount', '-l', '--', path), goOn: 'any' }] : [];
   const rename: Step = { argv: zfs.zfs('rename', '-u', volume.name, trash) };
@@ -46,7 +46,7 @@ export async function emptyTrash(store: ZfsStore, call: CallContext): Promise<vo
   const { datasetParentName: parent } = options;
   const argv = zfs.zfs('list', '-H', '-o', 'name', '-s', 'name', '-d', '1', '-t', kind, parent);
   const [list] = await zfs.run(call, 'zfs list', [{ argv }]);
-  const trash = list.stdout.split('\n').filter((name) => name.startsWith(`${parent}/${prefix}`));
+  const trash = list.stdout.split('\n').filter((name) => name.startsWith(`${parent}/${trashPrefix}`));
   const [first, ...others] = trash.map((name): Step => ({ argv: zfs.zfs('destroy', '-r', name), goOn: 'any' }));
   if (first) await zfs.run(call, 'zfs destroy', [first, ...others]);
   else if (list.code === 0) clean.add(store);
