@@ -23,8 +23,8 @@ Examples:
   zfs rename tank/photos tank/volumes/photos && switchboard ctl adopt photos --config connections/nas.yaml`;
 
 const orphansHelp = `${aboutConfig}
-Listed are volumes that are not shared or not finished, targets and subsystems without a volume, unfinished copies, what is left of deleted volumes, and snapshots that were
-made for a copy or clone that is not there. What somebody uses is busy, and stays.
+Listed are volumes that are not shared or not finished, targets and subsystems without a volume, unfinished copies, what is left of deleted
+volumes, and snapshots that were made for a copy or clone that is not there. What somebody uses is busy, and stays.
 
 Exit code 0: there are none, or all were fixed. 1: there still are some.
 
