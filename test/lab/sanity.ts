@@ -10,6 +10,8 @@ export interface SanityRun {
   readonly parameters: Readonly<Record<string, string>>;
   /** Of NodeStageVolume and NodePublishVolume. */
   readonly secrets?: Readonly<Record<string, string>>;
+  /** Bytes of a volume. Default: 1 MiB. */
+  readonly volumeBytes?: number;
 }
 
 const path = '/usr/local/bin/csi-sanity';
@@ -22,7 +24,8 @@ export async function installSanity(guest: Guest): Promise<void> {
 }
 
 /** Every spec with its result. */
-export async function runSanity(guest: Guest, { socket, parameters, secrets = {} }: SanityRun): Promise<Spec[]> {
+export async function runSanity(guest: Guest, run: SanityRun): Promise<Spec[]> {
+  const { socket, parameters, secrets = {}, volumeBytes = 2 ** 20 } = run;
   const folder = (await guest.run('mktemp -d /run/sanity.XXXXXX')).trim();
   const files = {
     'parameters.yaml': parameters,
@@ -38,8 +41,8 @@ export async function runSanity(guest: Guest, { socket, parameters, secrets = {}
     `-csi.testvolumeparameters=${folder}/parameters.yaml`,
     `-csi.testsnapshotparameters=${folder}/parameters.yaml`,
     `-csi.secrets=${folder}/secrets.yaml`,
-    `-csi.testvolumesize=${2 ** 20}`,
-    `-csi.testvolumeexpandsize=${2 ** 21}`,
+    `-csi.testvolumesize=${volumeBytes}`,
+    `-csi.testvolumeexpandsize=${2 * volumeBytes}`,
     '-csi.testnodevolumeattachlimit',
     `-ginkgo.json-report=${folder}/report.json`,
     '-ginkgo.no-color',
