@@ -6,6 +6,8 @@ export interface Phase {
   readonly files: readonly string[];
   /** How many files run at a time. */
   readonly concurrency: number;
+  /** Milliseconds after which a file counts as hung. Default: ten minutes. */
+  readonly limitMs?: number | undefined;
 }
 
 export interface Outcome {
@@ -17,8 +19,7 @@ export interface Outcome {
 /** What node:test says at the end of a run, such as `pass 12`. */
 const total = /^(tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) ([\d.]+)$/;
 
-/** A file that is still running then has hung. */
-const fileLimitMs = 600_000;
+const usualLimitMs = 600_000;
 
 /** Runs the phases one after the other. Results go to standard output, closed by one summary in the form of node:test. */
 export async function runPhases(phases: readonly Phase[], signal: AbortSignal): Promise<Outcome> {
@@ -26,9 +27,9 @@ export async function runPhases(phases: readonly Phase[], signal: AbortSignal): 
   const skipped: string[] = [];
   const reporter = new spec();
   reporter.pipe(process.stdout);
-  for (const { files, concurrency } of phases) {
+  for (const { files, concurrency, limitMs = usualLimitMs } of phases) {
     if (files.length === 0) continue;
-    const options = { files: [...files], concurrency, signal, timeout: fileLimitMs };
+    const options = { files: [...files], concurrency, signal, timeout: limitMs };
     for await (const event of run(options)) {
       const sum = event.type === 'test:diagnostic' && event.data.nesting === 0 && total.exec(event.data.message);
       if (sum) totals.set(sum[1]!, (totals.get(sum[1]!) ?? 0) + Number(sum[2]));
