@@ -5,6 +5,13 @@ import { asCallError, CallError, errnoOf } from '../../../core/errors.ts';
 /** Milliseconds that a portal may take. One that is there answers at once. */
 const patienceMs = 3000;
 
+/** That nobody has an address is found out sooner or later, or not at all: it comes to the same. */
+const sayings: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  EHOSTUNREACH: 'it does not answer',
+  ETIMEDOUT: 'it does not answer',
+};
+
 export interface Portal {
   readonly port: string;
   /** The address of this machine to come from. */
@@ -38,7 +45,7 @@ function tryOut(signal: AbortSignal, host: string, { port, from, tls }: Portal):
     let connected = false;
     const timer = setTimeout(() => giveUp(connected ? silent : 'it does not answer'), patienceMs);
     socket.once('close', () => clearTimeout(timer));
-    socket.once('error', (error) => giveUp(errnoOf(error) === 'ECONNREFUSED' ? 'connection refused' : error));
+    socket.once('error', (error) => giveUp(sayings[errnoOf(error) ?? ''] ?? error));
     socket.once('end', () => giveUp(silent));
     const isThere = () => {
       resolve(host);
