@@ -129,6 +129,10 @@ test('a copy that was broken off and gone on with keeps everything, and nothing 
       await sh('truncate', '-s', '1000', join(target, 'holes'));
       await sh('rm', '-r', join(target, 'deep/er'));
       await writeFile(join(target, 'removed since'), 'x');
+      // As large as its source, and as old but for a part of a second.
+      await writeFile(join(target, '.hidden'), 'y');
+      const { mtimeMs } = await stat(join(base, 'v/v1/.hidden'));
+      await sh('touch', '-d', `@${Math.floor(mtimeMs / 1000)}.000000001`, join(target, '.hidden'));
       await sh('chown', '0:0', target);
       stop.abort(new CallError('UNAVAILABLE', 'the process stops'));
       throw stop.signal.reason;
