@@ -4,7 +4,7 @@
  */
 
 import type { Step } from '../../backends/shell/steps.ts';
-import { type Dataset, numberOf, valueIn } from '../../backends/zfs/dataset.ts';
+import { type Dataset, valueIn } from '../../backends/zfs/dataset.ts';
 import { failureKind, StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import { CallError } from '../../core/errors.ts';
@@ -16,12 +16,10 @@ import { sameParameters } from '../common/parameters.ts';
 import { requireHere } from '../common/reach.ts';
 import { volumeId } from '../common/volume-id.ts';
 import { fillFromSource, openSource, type ZfsSource } from './fill.ts';
-import { permissionSteps } from './permissions.ts';
+import { finishVolume } from './finish-volume.ts';
 import { volumeDataset, type ZfsStore } from './store.ts';
-import { asciiJson, userProperties } from './user-properties.ts';
 import { isComplete, isManaged, parametersOf, sizeOf, sourceOf, volumeOf, volumeProperties } from './volume-answer.ts';
 import {
-  asAssignments,
   asOptions,
   chosenProperties,
   markingProperties,
@@ -41,8 +39,12 @@ export async function createVolume(store: ZfsStore, call: CallContext, spec: Vol
   store.share.check?.({ volumeId: id, dataset: volumeDataset(store, id), parameters: spec.parameters });
 
   const found = spec.source ? await filled(store, call, spec, id) : await made(store, call, spec, id);
-  requireSame(store, found.dataset, spec);
-  return await complete(store, call, spec, found);
+  const { dataset, isNew } = found;
+  requireSame(store, dataset, spec);
+  const isMounted = valueIn(dataset, 'mounted') !== 'no';
+  if (isComplete(dataset) && isMounted) return volumeOf(store, dataset);
+  const { parameters } = spec;
+  return await finishVolume(store, call, dataset, { permissions: true, parameters, isShared: isNew && isMounted });
 }
 
 interface Found {
@@ -124,52 +126,6 @@ function requireSame(store: ZfsStore, dataset: Dataset, spec: VolumeSpec): void 
   }
   const parameters = parametersOf(dataset);
   if (parameters && !sameParameters(parameters, spec.parameters)) throw refuse('made with other parameters');
-}
-
-/** Does what is left to be done. */
-async function complete(store: ZfsStore, call: CallContext, spec: VolumeSpec, found: Found): Promise<Volume> {
-  const { zfs, share } = store;
-  const { dataset, isNew } = found;
-  const isMounted = valueIn(dataset, 'mounted') !== 'no';
-  if (isComplete(dataset) && isMounted) return volumeOf(store, dataset);
-  const { name } = dataset;
-  const shared =
-    share.byProperties?.(dataset) ??
-    (await share.publish(
-      call,
-      { volumeId: name.slice(name.lastIndexOf('/') + 1), dataset: name, parameters: spec.parameters },
-      dataset,
-    ));
-  const kept = {
-    ...shared.properties,
-    [userProperties.shareContext]: asciiJson(shared.context),
-    [userProperties.success]: 'true',
-  };
-  const path = valueIn(dataset, 'mountpoint');
-  const sizeBytes = sizeOf(store, dataset) ?? 0;
-  const grows = store.kind === 'volume' && (numberOf(dataset, 'volsize') ?? sizeBytes) < sizeBytes;
-  const steps: readonly Step[] = [
-    ...(grows ? [{ argv: zfs.zfs('set', `volsize=${sizeBytes}`, name) }] : []),
-    // A copy is received without being mounted, and a crash within `zfs create` may leave it so. Mounting does not share it.
-    ...(!isMounted && path?.startsWith('/') ? [{ argv: zfs.zfs('mount', name) }] : []),
-    ...(path?.startsWith('/') ? permissionSteps(store, path) : []),
-    ...(path?.startsWith('/') && !(isNew && isMounted) ? shareSteps(store, name) : []),
-    { argv: zfs.zfs('set', ...asAssignments(kept), name) },
-  ];
-  const results = await zfs.run(call, 'zfs set', steps as [Step, ...Step[]]);
-  const last = results.at(-1) ?? results[0];
-  if (last.code !== 0) {
-    const argv = steps[results.length - 1]?.argv ?? [];
-    throw new StepFailed(zfs.host, `${argv.filter((word) => !word.includes('=')).join(' ')}`, last);
-  }
-  const now = grows ? { ...kept, volsize: String(sizeBytes) } : kept;
-  const properties = Object.entries(now).map(([key, value]) => [key, { value, source: 'local' as const }]);
-  return volumeOf(store, { ...dataset, properties: { ...dataset.properties, ...Object.fromEntries(properties) } });
-}
-
-/** What is shared already is refused, which says nothing. */
-function shareSteps({ zfs, share }: ZfsStore, name: string): readonly Step[] {
-  return Object.keys(share.properties).length === 0 ? [] : [{ argv: zfs.zfs('share', name), goOn: 'any' }];
 }
 
 function only(datasets: readonly Dataset[], name: string): Dataset {

@@ -1,45 +1,62 @@
 /** The last part of a volume's making, for one that has its data: shares it and marks it as complete. */
 import type { Step } from '../../backends/shell/steps.ts';
-import { type Dataset, valueIn } from '../../backends/zfs/dataset.ts';
+import { type Dataset, numberOf, valueIn } from '../../backends/zfs/dataset.ts';
 import { StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
-import type { Volume } from '../../core/volume.ts';
+import type { Parameters, Volume } from '../../core/volume.ts';
 import { permissionSteps } from './permissions.ts';
 import type { ZfsStore } from './store.ts';
-import { userProperties } from './user-properties.ts';
-import { idOf, parametersOf, volumeOf } from './volume-answer.ts';
+import { asciiJson, userProperties } from './user-properties.ts';
+import { idOf, parametersOf, sizeOf, volumeOf } from './volume-answer.ts';
 import { asAssignments } from './wanted-properties.ts';
 
-/** May be repeated. `permissions`: its root directory gets what the connection says, as new volumes do. */
+export interface Finishing {
+  /** Its root directory gets what the connection says, as that of a new volume does. */
+  readonly permissions: boolean;
+  /** Those of the request. Default: those that are kept with the volume. */
+  readonly parameters?: Parameters | undefined;
+  /** It was mounted and shared when it was made, a moment ago. */
+  readonly isShared?: boolean | undefined;
+}
+
+/** May be repeated. */
 export async function finishVolume(
   store: ZfsStore,
   call: CallContext,
   dataset: Dataset,
-  { permissions }: { readonly permissions: boolean },
+  { permissions, parameters = parametersOf(dataset) ?? {}, isShared = false }: Finishing,
 ): Promise<Volume> {
   const { zfs, share } = store;
   const { name } = dataset;
-  const parameters = parametersOf(dataset) ?? {};
   const shared =
     share.byProperties?.(dataset) ??
     (await share.publish(call, { volumeId: idOf(dataset), dataset: name, parameters }, dataset));
   const kept = {
     ...missingProperties(store, dataset),
     ...shared.properties,
-    [userProperties.shareContext]: JSON.stringify(shared.context),
+    [userProperties.shareContext]: asciiJson(shared.context),
     [userProperties.success]: 'true',
   };
   const path = valueIn(dataset, 'mountpoint');
   const isMountable = path?.startsWith('/') === true;
+  const sizeBytes = sizeOf(store, dataset) ?? 0;
+  const grows = store.kind === 'volume' && (numberOf(dataset, 'volsize') ?? sizeBytes) < sizeBytes;
   const steps: readonly Step[] = [
+    ...(grows ? [{ argv: zfs.zfs('set', `volsize=${sizeBytes}`, name) }] : []),
+    // A copy is received without being mounted, and a crash within `zfs create` may leave it so. Mounting does not share it.
     ...(isMountable && valueIn(dataset, 'mounted') === 'no' ? [{ argv: zfs.zfs('mount', name) }] : []),
     ...(isMountable && permissions ? permissionSteps(store, path) : []),
+    ...(isMountable && !isShared ? shareSteps(store, name) : []),
     { argv: zfs.zfs('set', ...asAssignments(kept), name) },
   ];
   const results = await zfs.run(call, 'zfs set', steps as [Step, ...Step[]]);
   const last = results.at(-1) ?? results[0];
-  if (last.code !== 0 || results.length < steps.length) throw new StepFailed(zfs.host, `sharing ${name}`, last);
-  const properties = Object.entries(kept).map(([key, value]) => [key, { value, source: 'local' as const }]);
+  if (last.code !== 0) {
+    const argv = steps[results.length - 1]?.argv ?? [];
+    throw new StepFailed(zfs.host, argv.filter((word) => !word.includes('=')).join(' '), last);
+  }
+  const now = grows ? { ...kept, volsize: String(sizeBytes) } : kept;
+  const properties = Object.entries(now).map(([key, value]) => [key, { value, source: 'local' as const }]);
   return volumeOf(store, { ...dataset, properties: { ...dataset.properties, ...Object.fromEntries(properties) } });
 }
 
@@ -47,4 +64,9 @@ export async function finishVolume(
 function missingProperties({ share }: ZfsStore, dataset: Dataset): Readonly<Record<string, string>> {
   const missing = Object.entries(share.properties).filter(([key]) => (valueIn(dataset, key) ?? 'off') === 'off');
   return Object.fromEntries(missing);
+}
+
+/** What is shared already is refused, which says nothing. */
+function shareSteps({ zfs, share }: ZfsStore, name: string): readonly Step[] {
+  return Object.keys(share.properties).length === 0 ? [] : [{ argv: zfs.zfs('share', name), goOn: 'any' }];
 }
