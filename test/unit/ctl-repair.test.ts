@@ -53,8 +53,9 @@ test('adopt: marks it first, as complete last, and says its id', async (t) => {
   const { code, out, err } = await ctl('adopt', 'tank/v/photos');
   assert.equal(code, 0, err);
   assert.match(out, /photos is a volume now.*v:nas\/photos/);
-  const [marked, last, ...others] = await done();
+  const [marked, shared, last, ...others] = await done();
   assert.deepEqual(others, []);
+  assert.equal(shared, 'share tank/v/photos');
   assert.match(marked ?? '', /^set .*csi_volume_name=photos.*managed_resource=true.* tank\/v\/photos$/);
   assert.match(last ?? '', /^set .*csi_share_volume_context=.*provision_success=true tank\/v\/photos$/);
 });
@@ -113,7 +114,8 @@ test('orphans: only what is old, and only after a yes', async (t) => {
   assert.deepEqual(await done(), []);
   const fixed = await ctl('orphans', '--fix', '--yes');
   assert.equal(fixed.code, 0, fixed.err);
-  const [finished, ...others] = await done();
+  const [shared, finished, ...others] = await done();
+  assert.equal(shared, 'share tank/v/half');
   assert.match(finished ?? '', /^set .*provision_success=true tank\/v\/half$/);
   assert.deepEqual(others, [
     'destroy -r tank/v/copy:a',
