@@ -1,16 +1,14 @@
 /** `switchboard serve`: the command line of the server. */
-import { access } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import { logLevels } from '../core/logger.ts';
-import { currentAccount } from './account.ts';
 import { delayFailure } from './failure-delay.ts';
-import { hostName } from './host-name.ts';
 import type { Outcome } from './outcome.ts';
 import { collect } from './pairs.ts';
 import { serveSettings } from './serve-settings.ts';
 import { settingReader } from './setting-reader.ts';
 import type { Shell } from './shell.ts';
 import { systemConfigPath } from './state-directory.ts';
+import { thisMachine } from './this-machine.ts';
 
 const help = `
 Every option can also be given as SWITCHBOARD_<OPTION> or DEMOCRATIC_CSI_<OPTION>, such as SWITCHBOARD_LOG_LEVEL=debug.
@@ -78,16 +76,7 @@ export function define(command: Command, shell: Shell, outcome: Outcome): void {
     .action(async () => {
       const failureDelay = settingReader(command.opts(), shell.env).integer('failure-delay', 0, 3600) ?? 0;
       outcome.failed = () => delayFailure(failureDelay);
-      const settings = serveSettings(command.opts(), shell.env, {
-        ...currentAccount(),
-        hostName: await hostName(shell.env),
-        pid: process.pid,
-        outIsTerminal: shell.outIsTerminal,
-        hasSystemConfig: await access(systemConfigPath).then(
-          () => true,
-          () => false,
-        ),
-      });
+      const settings = serveSettings(command.opts(), shell.env, await thisMachine(shell));
       const { serve } = await import('./serve.ts');
       outcome.code = await serve(settings, shell);
     });

@@ -7,6 +7,7 @@ import { basename, dirname, join } from 'node:path/posix';
 import { CommandFailed } from '../backends/exec/command-failed.ts';
 import type { CallContext } from '../core/call.ts';
 import { CallError, errnoOf } from '../core/errors.ts';
+import { ifThere } from '../core/if-there.ts';
 import { deviceNumber } from './device-number.ts';
 import { mayHang } from './file-system-kind.ts';
 import type { MountTable } from './mount-table.ts';
@@ -60,7 +61,7 @@ export async function resolvePath(
   table: MountTable,
   path: string,
 ): Promise<string | undefined> {
-  if (!mayHang(table.covering(path))) return await orMissing(() => realpath(path));
+  if (!mayHang(table.covering(path))) return await ifThere(() => realpath(path));
   try {
     const command = { program: 'realpath', args: ['-e', '-z', '--', path], timeoutMs: tools.limits.mount };
     const { stdout } = await tools.run(call, command);
@@ -165,18 +166,9 @@ export async function removePlace(path: string): Promise<boolean> {
     if (errno === 'ENOTEMPTY' || errno === 'EEXIST') return false;
     if (errno !== 'ENOTDIR') throw error;
   }
-  const found = await orMissing(() => lstat(path));
+  const found = await ifThere(() => lstat(path));
   if (!found) return true;
   if (!found.isFile() || found.size > 0) return false;
-  await orMissing(() => unlink(path));
+  await ifThere(() => unlink(path));
   return true;
-}
-
-async function orMissing<T>(look: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await look();
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENOTDIR') return undefined;
-    throw error;
-  }
 }

@@ -1,6 +1,6 @@
 import { realpath } from 'node:fs/promises';
 import { posix } from 'node:path';
-import { errnoOf } from '../../core/errors.ts';
+import { ifThere } from '../../core/if-there.ts';
 import { isWithin, readMountTable } from '../../node/mount-table.ts';
 
 /**
@@ -8,7 +8,7 @@ import { isWithin, readMountTable } from '../../node/mount-table.ts';
  * it is not, or not there. Mounts in other mount namespaces cannot be seen. For folders on local file systems.
  */
 export async function mountPointsOf(path: string): Promise<readonly string[]> {
-  const real = await realPathOf(path);
+  const real = await ifThere(() => realpath(path));
   if (real === undefined) return [];
   const table = await readMountTable();
   const covering = table.covering(real);
@@ -19,13 +19,4 @@ export async function mountPointsOf(path: string): Promise<readonly string[]> {
       (mount) => isWithin(mount.mountPoint, real) || (mount.device === covering.device && isWithin(mount.root, root)),
     )
     .map((mount) => mount.mountPoint);
-}
-
-async function realPathOf(path: string): Promise<string | undefined> {
-  try {
-    return await realpath(path);
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return undefined;
-    throw error;
-  }
 }

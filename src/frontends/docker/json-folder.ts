@@ -2,7 +2,8 @@
 import { mkdir, open, readdir, readFile, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { CallError, errnoOf } from '../../core/errors.ts';
+import { CallError } from '../../core/errors.ts';
+import { ifThere } from '../../core/if-there.ts';
 import { withLock } from '../../node/keyed-lock.ts';
 import { fileNameOf } from './names.ts';
 
@@ -23,7 +24,7 @@ export function jsonFolder<T>(folder: string, schema: v.GenericSchema<unknown, T
   const fileOf = (name: string) => join(folder, fileNameOf(name) + ending);
 
   async function readAt(path: string): Promise<T | undefined> {
-    const text = await unlessMissing(() => readFile(path, 'utf8'));
+    const text = await ifThere(() => readFile(path, 'utf8'));
     if (text === undefined) return undefined;
     const parsed = v.safeParse(schema, parseJson(text));
     if (parsed.success) return parsed.output;
@@ -39,14 +40,14 @@ export function jsonFolder<T>(folder: string, schema: v.GenericSchema<unknown, T
       await syncFolder(folder);
     },
     async remove(name) {
-      const removed = await unlessMissing(async () => {
+      const removed = await ifThere(async () => {
         await unlink(fileOf(name));
         return true;
       });
       if (removed) await syncFolder(folder);
     },
     async all(skip) {
-      const files = (await unlessMissing(() => readdir(folder))) ?? [];
+      const files = (await ifThere(() => readdir(folder))) ?? [];
       const values: T[] = [];
       for (const file of files.filter((one) => one.endsWith(ending)).sort()) {
         const value = await readAt(join(folder, file)).catch(skip);
@@ -84,14 +85,5 @@ function parseJson(text: string): unknown {
     return JSON.parse(text);
   } catch {
     return undefined;
-  }
-}
-
-async function unlessMissing<T>(work: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await work();
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return undefined;
-    throw error;
   }
 }

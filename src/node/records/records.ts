@@ -7,6 +7,7 @@
 import { mkdir, readdir, readFile, rename, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path/posix';
 import { asCallError, CallError, errnoOf } from '../../core/errors.ts';
+import { ifThere } from '../../core/if-there.ts';
 import type { Logger } from '../../core/logger.ts';
 import { mayHang } from '../file-system-kind.ts';
 import type { MountTable } from '../mount-table.ts';
@@ -108,7 +109,7 @@ export function openRecords({ stateDirectory, bootId = readBootId, now = Date.no
     },
     isElsewhere: async (table, subject) => (await namesIn(table)).some(ofSameElsewhere(subject)),
     all: async (table) => readAll((await namesIn(table)).filter(isRecordName)),
-    remove: async (name) => void (await unlessMissing(() => unlink(join(folder, name)))),
+    remove: async (name) => void (await ifThere(() => unlink(join(folder, name)))),
   };
 }
 
@@ -127,7 +128,7 @@ function noRecords(bootId: () => Promise<string>): StagedRecords {
 /** Undefined: it was removed meanwhile. */
 async function readOne(folder: string, name: string): Promise<FoundRecord | undefined> {
   try {
-    const text = await unlessMissing(() => readFile(join(folder, name), 'utf8'));
+    const text = await ifThere(() => readFile(join(folder, name), 'utf8'));
     return text === undefined ? undefined : foundRecord(name, text);
   } catch (error) {
     return { name, unreadable: asCallError(error).message };
@@ -153,15 +154,6 @@ async function replace(folder: string, name: string, text: string): Promise<void
     await rename(temporary, join(folder, name));
   } catch (error) {
     await unlink(temporary).catch(() => {});
-    throw error;
-  }
-}
-
-async function unlessMissing<T>(work: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await work();
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return undefined;
     throw error;
   }
 }
