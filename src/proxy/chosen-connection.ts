@@ -3,10 +3,10 @@ import type { CallContext } from '../core/call.ts';
 import { CallError } from '../core/errors.ts';
 import type { Parameters } from '../core/volume.ts';
 import type { Connection } from './connection.ts';
-import { namingConnection } from './connection-error.ts';
 import { isConnectionName } from './connection-name.ts';
 import type { Connections } from './connections.ts';
 import { shown } from './handle.ts';
+import { useLease } from './lease.ts';
 
 /** The value of the parameter `connection`, or else `proxy.defaultConnection`; undefined when there is neither. */
 export function chosenConnection(parameters: Parameters, defaultConnection: string | undefined): string | undefined {
@@ -29,13 +29,7 @@ export async function useChosen<T>(
   }
   const lease = await connections.find(call, name);
   if (!lease) throw invalid(`there is no connection "${name}"; ${await knownNames(connections)}`);
-  try {
-    return await work(lease.connection);
-  } catch (error) {
-    throw namingConnection(name, error);
-  } finally {
-    lease.release();
-  }
+  return await useLease(lease, work);
 }
 
 const mostNamed = 20;

@@ -18,12 +18,7 @@ import { namingConnection } from './connection-error.ts';
 import { compareNames, connectionFileEnding, connectionNameOf, isConnectionName } from './connection-name.ts';
 import { createSlot, type Slot, type SlotStatus } from './connection-slot.ts';
 import { shown } from './handle.ts';
-
-/** A connection in use. It stays open until `release` is called. */
-export interface Lease {
-  readonly connection: Connection;
-  release(): void;
-}
+import { type Lease, useLease } from './lease.ts';
 
 export type ConnectionStatus = SlotStatus & { readonly name: string; readonly file: string };
 
@@ -130,13 +125,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
           ),
         );
       }
-      try {
-        return await work(lease.connection);
-      } catch (error) {
-        throw namingConnection(name, error);
-      } finally {
-        lease.release();
-      }
+      return await useLease(lease, work);
     },
     async look() {
       const found = await names().catch(() => []);

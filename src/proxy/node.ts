@@ -8,10 +8,11 @@ import type { CallContext } from '../core/call.ts';
 import type { NodeOperations, WholeNodeOperations } from '../core/driver.ts';
 import { asCallError } from '../core/errors.ts';
 import type { VolumeContext } from '../core/volume.ts';
-import { namingConnection, required } from './connection-error.ts';
-import type { Connections, Lease } from './connections.ts';
+import { required } from './connection-error.ts';
+import type { Connections } from './connections.ts';
 import { decodeHandle } from './handle.ts';
 import { inlineHandle } from './inline-volumes.ts';
+import { type Lease, useLease } from './lease.ts';
 import type { LocalNode } from './local-node.ts';
 
 /** `generic` serves volumes without a connection file; it gets the whole handle as volume id. */
@@ -30,15 +31,10 @@ export function proxyNode(
     const handle = decodeHandle('volume', request.volumeId) ?? (await inlineHandle(call, connections, request));
     const lease = handle && (await findFor(call, handle.connection, fallback));
     if (!lease) return inGeneral();
-    try {
-      const { node } = lease.connection.driver;
+    return await useLease(lease, async ({ driver: { node } }) => {
       const own = node && choose(node);
       return own ? await own(call, { ...request, volumeId: handle.id }) : await inGeneral();
-    } catch (error) {
-      throw namingConnection(handle.connection, error);
-    } finally {
-      lease.release();
-    }
+    });
   }
 
   async function findFor(call: CallContext, name: string, fallback: Fallback): Promise<Lease | undefined> {

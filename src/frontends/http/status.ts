@@ -63,7 +63,8 @@ export interface SegmentTold {
   readonly rule?: string | undefined;
 }
 
-export interface CallTold {
+/** What tells calls apart. */
+interface Told {
   readonly method: string;
   /** What it is about: an id or a name. */
   readonly subject?: string | undefined;
@@ -72,6 +73,9 @@ export interface CallTold {
   readonly requestId: string;
   readonly connection?: string | undefined;
   readonly driver?: string | undefined;
+}
+
+export interface CallTold extends Told {
   readonly startedAt: string;
   readonly seconds: number;
   readonly waitingFor?: string | undefined;
@@ -92,13 +96,7 @@ export interface OperationTold {
   readonly stuck: boolean;
 }
 
-export interface FailureTold {
-  readonly method: string;
-  readonly subject?: string | undefined;
-  readonly details: Readonly<Record<string, string>>;
-  readonly requestId: string;
-  readonly connection?: string | undefined;
-  readonly driver?: string | undefined;
+export interface FailureTold extends Told {
   readonly at: string;
   /** How long it took. */
   readonly seconds: number;
