@@ -4,12 +4,14 @@ import { asCallError, CallError } from '../core/errors.ts';
 import type { Attacher, Attachment, AttachRequest } from './attachers/attacher.ts';
 import { deviceShown } from './device-shown.ts';
 import { withLock } from './keyed-lock.ts';
+import type { MountTable } from './mount-table.ts';
 import type { NodePlane } from './node-plane.ts';
 import { isCleanupUnderWay } from './records/cleanup-turn.ts';
 import { mountOf } from './records/leftovers.ts';
 import { attachmentKey, recordName } from './records/record-name.ts';
 import type { FoundRecord, NewRecord } from './records/records.ts';
 import { attachmentLock, isDetachable, releaseRecorded } from './release.ts';
+import { readOnlyAttacher } from './release-read-only.ts';
 
 /** A volume that is wanted at a place: where it is staged, or published without having been staged. */
 export interface PlacedRequest extends AttachRequest {
@@ -30,7 +32,7 @@ export async function attachRecorded(
   const record = recordOf(plane, name, attacher, request);
   await clearPlace(call, plane, attacher, request, record);
   const attach = async () => {
-    await writeRecord(call, plane, request, record);
+    await writeRecord(call, plane, request.table, record);
     return await attacher.attach(call, request);
   };
   try {
@@ -65,10 +67,11 @@ function recordOf(
   return { volumeId, attacher: name, identity, place, connection };
 }
 
-async function writeRecord(
+/** Writes a record before what it tells of is done. Waits for a cleanup that is at work. */
+export async function writeRecord(
   call: CallContext,
   { records }: NodePlane,
-  { table }: PlacedRequest,
+  table: MountTable,
   record: NewRecord,
 ): Promise<void> {
   const { folder } = records;
@@ -95,7 +98,10 @@ async function clearPlace(
     });
     return [];
   });
-  const earlier = found.filter((one) => one.name !== recordName(wanted));
+  // A read-only device is one more thing that is there for the same volume.
+  const earlier = found.filter(
+    ({ name, record }) => name !== recordName(wanted) && record?.attacher !== readOnlyAttacher,
+  );
   if (earlier.length === 0) return;
   const mounted = await mountOf(call, plane.tools, table, wanted);
   if (!mounted) {

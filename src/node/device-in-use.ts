@@ -10,6 +10,7 @@ import { within } from '../core/within.ts';
 import { deviceNode } from './device-node.ts';
 import { deviceNumber } from './device-number.ts';
 import { deviceHolders, deviceName } from './devices.ts';
+import { readOnlyDevices } from './read-only-device.ts';
 import type { NodeTools } from './tools.ts';
 
 /** Milliseconds that opening a device may take, and that it may take until others have been opened. */
@@ -35,7 +36,7 @@ export async function refuseInUse(call: CallContext, device: string, tools?: Nod
   if (disk === undefined || name === undefined) return;
   const path = await (tools ? deviceNode(call, tools, name, disk) : nodeThere(name, disk));
   for (const pause of [...pauses, undefined]) {
-    if (!(await isClaimed(path))) return;
+    if ((await readOnlyOnes(disk)).length === 0 && !(await isClaimed(path))) return;
     if (pause === undefined) throw await inUse(path, disk);
     await call.waitingFor(`users of ${path} to let go`, () => sleep(pause, call.signal));
   }
@@ -107,10 +108,19 @@ async function nodeThere(name: string, device: string): Promise<string> {
 
 async function inUse(path: string, disk: string): Promise<CallError> {
   const devices = [disk, ...(await partitionsOf(disk))];
-  const holders = (await Promise.all(devices.map(deviceHolders))).flat().map((name) => `/dev/${name}`);
+  const built = [...(await Promise.all(devices.map(deviceHolders))).flat(), ...(await readOnlyOnes(disk))];
+  const holders = built.map((name) => `/dev/${name}`);
   const mounted = holders.length > 0 ? [] : await findMounted(devices);
   const by = [...new Set([...holders, ...mounted])].slice(0, 5).join(', ') || 'the kernel or another mount namespace';
   return new CallError('FAILED_PRECONDITION', `${path} is still in use by ${by}; it stays attached until that ends`);
+}
+
+/** Names of the devices that show the disk or a part of it for reading. They claim nothing, and yet somebody may read from them. */
+async function readOnlyOnes(disk: string): Promise<readonly string[]> {
+  const all = await readOnlyDevices();
+  if (all.length === 0) return [];
+  const devices = [disk, ...(await partitionsOf(disk))];
+  return all.flatMap(({ of, name }) => (devices.includes(of) ? name : []));
 }
 
 async function partitionsOf(disk: string): Promise<readonly string[]> {

@@ -7,6 +7,7 @@ import { grow, isReadOnly } from './file-systems/grow.ts';
 import { findVolume } from './find-volume.ts';
 import type { Mount, MountTable } from './mount-table.ts';
 import type { NodePlane } from './node-plane.ts';
+import { followSize, readOnlyDevices } from './read-only-device.ts';
 
 /**
  * NodeExpandVolume: grows the file system of a volume to the size of its device. Directories and shares have nothing to grow here. Throws
@@ -19,8 +20,10 @@ export async function expandVolume(
 ): Promise<NodeExpanded> {
   const { tools } = plane;
   const { table, mount, device: shown } = await findVolume(call, tools, request.volumePath);
-  const device = shown ?? (isWholeDevice(table, mount) ? await deviceOfMount(mount) : undefined);
-  if (device === undefined) return {};
+  const seen = shown ?? (isWholeDevice(table, mount) ? await deviceOfMount(mount) : undefined);
+  if (seen === undefined) return {};
+  const readOnly = await readOnlyDevices();
+  const device = readOnly.find(({ number }) => number === shown)?.of ?? seen;
 
   for (const attacher of Object.values(plane.attachers)) {
     await attacher.rescan?.(call, device, request.capacity.requiredBytes);
@@ -34,6 +37,7 @@ export async function expandVolume(
       `${mount.source} has ${formatSize(size)} on this node, not ${formatSize(requiredBytes)}: the new size is not seen yet`,
     );
   }
+  for (const one of readOnly) if (one.of === device) await followSize(call, tools, one);
   if (shown !== undefined) return { capacityBytes: size };
   const grown = await growMounted(call, plane, { path: mount.source, number: device }, mount);
   return grown ? { capacityBytes: size } : {};

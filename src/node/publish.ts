@@ -8,6 +8,7 @@ import { blockFile } from './block-file.ts';
 import { whyDeadUnlessSeen } from './dead-mount.ts';
 import { ensureMounted } from './ensure-mounted.ts';
 import { growIfSmaller } from './file-systems/grow.ts';
+import type { BlockDevice } from './file-systems/probe.ts';
 import { withLock } from './keyed-lock.ts';
 import { locationOf, locationOfMount } from './mount-location.ts';
 import { restrictionsOf } from './mount-options.ts';
@@ -16,6 +17,7 @@ import type { NodePlane } from './node-plane.ts';
 import { checkedPath, preparePlace, resolvePlace } from './paths.ts';
 import { canStageAgain, saysStale, stageAgain } from './stage-again.ts';
 import { wantBind } from './want-bind.ts';
+import { wantBlock } from './want-block.ts';
 import type { Wanted } from './wanted.ts';
 
 /**
@@ -40,7 +42,7 @@ async function publishOnce(call: CallContext, plane: NodePlane, request: Publish
   const { tools } = plane;
   const path = checkedPath(request.targetPath, 'target_path');
   const table = await tools.readTable();
-  const { wanted, device } = request.stagingPath
+  const { wanted: found, device } = request.stagingPath
     ? await fromStaging(call, plane, request, request.stagingPath, table)
     : await attachVolume(
         call,
@@ -49,7 +51,26 @@ async function publishOnce(call: CallContext, plane: NodePlane, request: Publish
         isReadonly(request.capability, request.readonly),
       );
   const target = await preparePlace(call, tools, table, path);
+  const isBlock = request.capability.type === 'block';
+  const place = { volumeId: request.volumeId, path, place: target, table };
+  const wanted = isBlock ? await wantBlock(call, plane, place, found) : found;
+  try {
+    await mountWanted(call, plane, request, wanted, target, isBlock ? await tools.readTable() : table, device);
+  } catch (error) {
+    await wanted.failed?.();
+    throw error;
+  }
+}
 
+async function mountWanted(
+  call: CallContext,
+  { tools }: NodePlane,
+  request: PublishRequest,
+  wanted: Wanted,
+  target: string,
+  table: MountTable,
+  device: BlockDevice | undefined,
+): Promise<void> {
   const publish = async (current: MountTable) => {
     const mount = await ensureMounted(call, tools, current, wanted, target);
     if (device) await growIfSmaller(call, tools, device, mount);
@@ -57,7 +78,7 @@ async function publishOnce(call: CallContext, plane: NodePlane, request: Publish
   if (request.capability.mode !== 'SINGLE_NODE_SINGLE_WRITER') return await publish(table);
   await withLock(`single writer ${wanted.key}`, call.signal, async () => {
     const current = await tools.readTable();
-    refuseSecondTarget(current, wanted, target);
+    await refuseSecondTarget(current, wanted, target);
     await publish(current);
   });
 }
@@ -96,11 +117,12 @@ async function fromStaging(
   };
 }
 
-function refuseSecondTarget(table: MountTable, wanted: Wanted, target: string): void {
+async function refuseSecondTarget(table: MountTable, wanted: Wanted, target: string): Promise<void> {
+  const isShownBy = (await wanted.shownBy?.()) ?? wanted.matches;
   const here = new Set([locationOf(table, target), wanted.home && locationOf(table, wanted.home)]);
   const elsewhere = table.mounts.find(
     (mount) =>
-      wanted.matches(mount) &&
+      isShownBy(mount) &&
       ![target, wanted.home].includes(mount.mountPoint) &&
       !isAsidePlace(mount.mountPoint) &&
       !here.has(locationOfMount(table, mount)),

@@ -8,6 +8,7 @@ import type { MountTable } from './mount-table.ts';
 import type { NodePlane } from './node-plane.ts';
 import { attachmentKey, type RecordSubject } from './records/record-name.ts';
 import type { FoundRecord } from './records/records.ts';
+import { readOnlyAttacher, releaseReadOnly, releaseUnshown } from './release-read-only.ts';
 
 /** The key of the lock that attaching and detaching one volume take. */
 export function attachmentLock(subject: Omit<RecordSubject, 'place'>): string {
@@ -36,6 +37,10 @@ export async function releaseRecorded(
   mounted?: string | undefined,
 ): Promise<void> {
   const { records } = plane;
+  if (record?.attacher === readOnlyAttacher) {
+    await releaseReadOnly(call, plane, record.place);
+    return await records.remove(name);
+  }
   const left = unreadable ?? (attacherNamed(plane, record.attacher) ? undefined : `there is no "${record.attacher}"`);
   if (!record || left !== undefined) {
     call.log.warn('what a record of a staged volume tells cannot be used, so nothing was detached', {
@@ -72,7 +77,10 @@ async function detach(
 ): Promise<void> {
   const attacher = attacherNamed(plane, subject.attacher);
   if (!attacher || !subject.identity || (await plane.records.isElsewhere(table, subject))) return;
-  for (const device of await devicesOf(attacher, subject, mounted)) await refuseInUse(call, device, plane.tools);
+  for (const device of await devicesOf(attacher, subject, mounted)) {
+    await releaseUnshown(call, plane, table, device);
+    await refuseInUse(call, device, plane.tools);
+  }
   await attacher.detach?.(call, subject.identity, () => othersOf(plane, table, subject));
 }
 

@@ -4,11 +4,12 @@ import type { StatsRequest } from '../core/driver.ts';
 import { asCallError } from '../core/errors.ts';
 import type { Condition, Usage, VolumeStats } from '../core/volume.ts';
 import { whyDead } from './dead-mount.ts';
-import { deviceSize } from './devices.ts';
+import { deviceSize, isDeviceGone } from './devices.ts';
 import { mayHang } from './file-system-kind.ts';
 import { findVolume } from './find-volume.ts';
 import type { Mount } from './mount-table.ts';
 import type { NodePlane } from './node-plane.ts';
+import { readOnlyDeviceAt } from './read-only-device.ts';
 import { remoteUsage } from './remote-usage.ts';
 import type { NodeTools } from './tools.ts';
 
@@ -21,7 +22,9 @@ export async function volumeStats(call: CallContext, plane: NodePlane, request: 
   const found = await findVolume(call, tools, request.volumePath);
   if (found.device !== undefined) {
     const total = await deviceSize(found.device);
-    if (!total) return { usage: [], condition: abnormal('its block device is gone or has no medium') };
+    const below = (await readOnlyDeviceAt(found.device))?.of;
+    if (!total || (below !== undefined && (await isDeviceGone(below))))
+      return { usage: [], condition: abnormal('its block device is gone or has no medium') };
     return { usage: [{ unit: 'BYTES', total }], condition: normal };
   }
   // Of a server, the usage is asked below, and tells the same.

@@ -6,8 +6,11 @@ import { withLock } from './keyed-lock.ts';
 import { locationOf, locationOfMount } from './mount-location.ts';
 import type { Mount, MountTable } from './mount-table.ts';
 import type { NodePlane } from './node-plane.ts';
-import type { RecordSubject } from './records/record-name.ts';
+import { readOnlyDeviceAt, readOnlyDevices, showsNodeOf } from './read-only-device.ts';
+import { placeHash, type RecordSubject } from './records/record-name.ts';
+import type { FoundRecord } from './records/records.ts';
 import { isDetachable, releaseRecorded, releaseUnrecorded } from './release.ts';
+import { readOnlyAttacher, releaseReadOnly } from './release-read-only.ts';
 import { unmountAll } from './unmount.ts';
 import { deviceLock } from './want-device.ts';
 import { showsSame } from './wanted.ts';
@@ -34,11 +37,13 @@ export async function takeAway(call: CallContext, plane: NodePlane, table: Mount
   const found = await records.of(table, path);
   const [mount] = places.flatMap((place) => [...table.stackAt(place), ...table.stackAt(asidePlace(place))]);
   // Most of what is unpublished has nothing to detach: then it does not matter what device it is.
-  const matters = mount !== undefined && (found.length > 0 || taking.unrecorded);
-  const device = matters ? await deviceShown(call, tools, table, mount) : undefined;
-  const unrecorded = found.length === 0 ? await identified(plane, path, device) : undefined;
+  const matters = mount !== undefined && (found.length > 0 || taking.unrecorded || mayBeNode(mount));
+  const shown = matters ? await deviceShown(call, tools, table, mount) : undefined;
+  const readOnly = shown === undefined ? undefined : await readOnlyDeviceAt(shown);
+  const device = readOnly?.of ?? shown;
+  const unrecorded = taking.unrecorded && found.length === 0 ? await identified(plane, path, device) : undefined;
   const subjects = [...found.flatMap(({ record }) => record ?? []), ...(unrecorded ? [unrecorded] : [])];
-  if (mount) for (const subject of subjects) await refuseMountedElsewhere(plane, table, subject, places, mount);
+  if (mount) for (const subject of subjects) await refuseMountedElsewhere(plane, table, subject, places, mount, device);
 
   const unmount = async () => {
     let after = table;
@@ -50,9 +55,20 @@ export async function takeAway(call: CallContext, plane: NodePlane, table: Mount
   // Nobody makes a second mount from one that is just going away.
   const after = await (mount ? withLock(deviceLock(device ?? mount.device), call.signal, unmount) : unmount());
   await taking.clear();
-  for (const one of found) await releaseRecorded(call, plane, after, one, device);
+  const isRecorded = found.some(isReadOnly);
+  if (!isRecorded && readOnly?.place === placeHash(path)) await releaseReadOnly(call, plane, path);
+  // What shows the volume goes before the volume.
+  const inOrder = [...found.filter(isReadOnly), ...found.filter((one) => !isReadOnly(one))];
+  for (const one of inOrder) await releaseRecorded(call, plane, after, one, device);
   if (unrecorded && device) await releaseUnrecorded(call, plane, after, unrecorded, device);
 }
+
+/** Whether a mount may show a device node: of a directory in a file system of that kind, it does no harm to look. */
+function mayBeNode({ root, fsType }: Mount): boolean {
+  return root !== '/' && (fsType === 'devtmpfs' || fsType === 'tmpfs');
+}
+
+const isReadOnly = ({ record }: FoundRecord) => record?.attacher === readOnlyAttacher;
 
 /** What a whole device is known as by the one attacher that can have attached it. Two who claim it: nobody knows. */
 async function identified(
@@ -79,12 +95,16 @@ async function refuseMountedElsewhere(
   subject: RecordSubject,
   places: readonly string[],
   shown: Mount,
+  device: string | undefined,
 ): Promise<void> {
   if (!isDetachable(plane, subject)) return;
   const here = new Set(places.map((place) => locationOf(table, place)));
+  const readOnly = (await readOnlyDevices()).filter(({ of }) => of === device);
   const elsewhere = table.mounts.find(
     (mount) =>
-      (showsSame(mount, shown) || (shown.root === '/' && mount.device === shown.device)) &&
+      (showsSame(mount, shown) ||
+        (shown.root === '/' && mount.device === shown.device) ||
+        readOnly.some((one) => showsNodeOf(one, mount))) &&
       !places.includes(mount.mountPoint) &&
       !isAsidePlace(mount.mountPoint) &&
       !here.has(locationOfMount(table, mount)),

@@ -19,6 +19,10 @@ export interface Wanted {
   readonly home?: string | undefined;
   /** Whether a mount shows this. */
   matches(mount: Mount): boolean;
+  /** Tells of any mount, asked later, whether it shows the volume, in this way or another. Default: {@link Wanted.matches}. */
+  shownBy?(): Promise<(mount: Mount) => boolean>;
+  /** Called when it could not be mounted: takes back what was done for that. */
+  failed?(): Promise<void>;
   /** Mounts it. `table` is as it was a moment before. */
   mount(call: CallContext, table: MountTable, place: string): Promise<void>;
 }

@@ -1,17 +1,26 @@
-/** Stages or unstages a volume and kills itself with SIGKILL before step `killAt`. Started by node-records.test.ts. */
+/** Makes one call for a volume and kills itself with SIGKILL before step `killAt`. Started by tests of what is remembered. */
 import fs from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { createRunner } from '../../src/backends/exec/runner.ts';
 import { detachedContext } from '../../src/core/call.ts';
 import { silentLogger } from '../../src/core/logger.ts';
 import { loopAttacher } from './loop-attacher.ts';
-import { mountCapability } from './node-support.ts';
+import { blockCapability, mountCapability } from './node-support.ts';
 
-const { state, file, stagingPath, operation, killAt } = JSON.parse(process.argv[2] ?? '') as {
+const {
+  state,
+  file,
+  stagingPath,
+  targetPath = '',
+  operation,
+  killAt,
+} = JSON.parse(process.argv[2] ?? '') as {
   state: string;
   file: string;
   stagingPath: string;
-  operation: 'stage' | 'unstage';
+  /** Where it is published as a block device, for reading. */
+  targetPath?: string;
+  operation: 'stage' | 'unstage' | 'publish' | 'unpublish';
   killAt: number;
 };
 
@@ -24,7 +33,7 @@ function next(): void {
 type Method = (...args: unknown[]) => Promise<unknown>;
 
 // Everything that changes a file system is a step, and so is every program, before and after. Looking changes nothing.
-for (const name of ['mkdir', 'writeFile', 'rename', 'unlink', 'rmdir'] as const) {
+for (const name of ['mkdir', 'writeFile', 'rename', 'link', 'unlink', 'rmdir'] as const) {
   const original = fs[name] as Method;
   Object.assign(fs, {
     [name]: async (...args: unknown[]) => {
@@ -49,10 +58,19 @@ const node = createNodePlane({
   },
 });
 const call = detachedContext(silentLogger);
-const request = { volumeId: 'v1', stagingPath };
-if (operation === 'unstage') await node.unstage(call, request);
-else {
-  const context = { node_attach_driver: 'loop', file };
-  await node.stage(call, { ...request, capability: mountCapability, context, publishContext: {} });
+const request = { volumeId: 'v1', stagingPath, targetPath };
+const more = { context: { node_attach_driver: 'loop', file }, publishContext: {} };
+switch (operation) {
+  case 'stage':
+    await node.stage(call, { ...request, ...more, capability: mountCapability });
+    break;
+  case 'unstage':
+    await node.unstage(call, request);
+    break;
+  case 'publish':
+    await node.publish(call, { ...request, ...more, capability: blockCapability, readonly: true });
+    break;
+  case 'unpublish':
+    await node.unpublish(call, request);
 }
 process.exit(0);

@@ -15,6 +15,8 @@ async function leftovers(guest: Guest, server: Switchboard | undefined): Promise
     find /etc/iscsi/nodes /var/lib/iscsi/nodes -mindepth 1 2>/dev/null | sed 's/^/iscsi record /'
     cat /sys/class/nvme/*/subsysnqn 2>/dev/null | sed 's/^/nvme /'
     ls /sys/block | grep '^sd' | sed 's/^/disk /'
+    cat /sys/block/loop*/loop/backing_file 2>/dev/null | sed 's/^/read-only /'
+    ls -d /dev/.switchboard-* 2>/dev/null | sed 's/^/name /'
     find /var/lib/switchboard-*/ -path '*staged*' -type f 2>/dev/null | sed 's/^/record /'
     ${children}
     true`);

@@ -81,5 +81,15 @@ describe('programs that calls start', { skip: noGuests, timeout: 180_000 }, () =
     );
     assert.ok(counts.unstage.length <= 3, counts.unstage.join());
     assert.ok(counts.stage.length <= 6, counts.stage.join());
+
+    const block = nodeVolume(() => server, { id: 'block', context, access: 'block' });
+    await block.stage();
+    assert.deepEqual(await programsOf(() => block.publish('rw')), ['mount']);
+    // The first time, the kernel may have no loop devices yet.
+    await block.publish('first', { readonly: true });
+    assert.deepEqual(await programsOf(() => block.publish('ro', { readonly: true })), ['losetup', 'mount']);
+    assert.deepEqual(await programsOf(() => block.unpublish('ro')), ['umount', 'losetup']);
+    for (const name of ['first', 'rw']) await block.unpublish(name);
+    await block.unstage();
   });
 });

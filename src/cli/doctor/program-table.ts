@@ -77,6 +77,7 @@ export const knownPrograms: readonly KnownProgram[] = [
   row('dd', ['nvmeof'], 'connects NVMe-oF disks', 'coreutils'),
   row('tee', ['iscsi', 'nvmeof'], 'tells the kernel what to do with disks', 'coreutils'),
   row('modprobe', [], 'loads what the kernel needs for disks', 'kmod'),
+  row('losetup', [], 'makes block volumes read-only', 'util-linux or losetup'),
   row('mknod', [], 'makes the nodes of disks where /dev is a container’s own', 'coreutils'),
   row('nvme', [], 'makes the name of a host for NVMe-oF', 'nvme-cli', ['version']),
   row('multipath', [], 'takes several paths to one disk apart', 'multipath-tools or device-mapper-multipath', ['-h']),

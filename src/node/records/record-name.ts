@@ -9,7 +9,12 @@ export type RecordSubject = Pick<StagedRecord, 'attacher' | 'identity' | 'place'
  * one or the other, and a volume that takes another's place has a record of its own beside the other's.
  */
 export function recordName(subject: RecordSubject): string {
-  return `${placePart(subject.place)}-${attachmentPart(subject)}.json`;
+  return `${placeHash(subject.place)}-${attachmentPart(subject)}.json`;
+}
+
+/** What stands for a path in names: 32 hexadecimal digits. */
+export function placeHash(place: string): string {
+  return hash(place);
 }
 
 /** Equal for all places where one attached volume is mounted. */
@@ -20,7 +25,7 @@ export function attachmentKey({ attacher, identity = {} }: Omit<RecordSubject, '
 
 /** Tells whether a file is a record of the place. */
 export function ofPlace(place: string): (name: string) => boolean {
-  const beginning = `${placePart(place)}-`;
+  const beginning = `${placeHash(place)}-`;
   return (name) => name.startsWith(beginning);
 }
 
@@ -36,7 +41,6 @@ export function isRecordName(name: string): boolean {
   return /^[0-9a-f]{32}-[0-9a-f]{32}\.json$/.test(name);
 }
 
-const placePart = (place: string) => hash(place);
 const attachmentPart = (subject: Omit<RecordSubject, 'place'>) => hash(attachmentKey(subject));
 
 function hash(text: string): string {
