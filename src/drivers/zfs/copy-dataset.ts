@@ -90,7 +90,7 @@ async function send(
   const results = await zfs.run(call, 'zfs send', steps, { timeoutMs: undefined, onStderr: progress(call, copy) });
   const result = results.at(-1) ?? results[0];
   if (results.length === steps.length && result.code === 0 && senderCode(result) === 0) return;
-  if (resumed && /cannot resume|token|incremental source/i.test(result.stderr)) {
+  if (resumed && cannotResume.test(result.stderr)) {
     call.log.warn('an interrupted copy cannot be resumed and begins anew', { copy: copy.name });
     await zfs.run(call, 'zfs receive', [{ argv: zfs.zfs('receive', '-A', work) }]);
     return await send(store, call, copy, work, 'nothing');
@@ -98,15 +98,22 @@ async function send(
   throw transferFailed(store, copy, result);
 }
 
+/** The snapshot is gone, or is another one of the same name, or the token cannot be read. The token itself is printed by `zfs send -v`, too. */
+const cannotResume = /^cannot (?:resume send|receive .* incremental source)/m;
+
+/** Progress, the content of the token, and what to do with a token. */
+const noComplaint = /^(?:full|incremental|resume|nvlist|size|\s|\d\d:|Partially received|A resuming stream)/;
+
 function transferFailed({ zfs }: ZfsStore, copy: DatasetCopy, result: StepResult): CallError {
-  const said = result.stderr.split('\n').filter((line) => !/^(?:full|incremental|resume|size|\d\d:)/.test(line));
   const code = senderCode(result);
-  const who = Number.isNaN(code) || code === 0 || code === 141 ? 'receive' : 'send';
-  const error = new StepFailed(zfs.host, `zfs ${who} of ${copy.snapshot}`, {
-    ...result,
-    stderr: oneLine(said.join(' ')),
-  });
-  return new CallError(error.code, `${error.message}; it goes on from there when it is asked for again`);
+  const isReceiver = Number.isNaN(code) || code === 0 || code === 141;
+  const [who, ended] = isReceiver ? ['receive', result.code] : ['send', code];
+  const said = result.stderr.split('\n').filter((line) => !noComplaint.test(line));
+  const stderr = oneLine(said.join(' ')) || (ended > 128 ? `ended by signal ${ended - 128}` : `exit ${ended}`);
+  const error = new StepFailed(zfs.host, `zfs ${who} of ${copy.snapshot}`, { ...result, stderr });
+  // Whatever ended it, another attempt has less to do.
+  const status = error.kind === 'other' ? 'UNAVAILABLE' : error.code;
+  return new CallError(status, `${error.message}; it goes on from there when it is asked for again`);
 }
 
 /** `zfs send -v -P` writes a line a second: time, bytes, snapshot. */
