@@ -13,6 +13,8 @@ export interface ControllerOptions {
   /** The type of the volumes' file systems, or `block`. */
   readonly access?: string;
   readonly secrets?: Readonly<Record<string, string>>;
+  /** Of calls that make something. Default: that of every call. */
+  readonly timeoutMs?: number;
 }
 
 export interface CreateOptions {
@@ -38,7 +40,8 @@ export interface ControllerClient {
 }
 
 export function controllerClient(server: () => Switchboard, options: ControllerOptions = {}): ControllerClient {
-  const { connection, access = '', secrets = {} } = options;
+  const { connection, access = '', secrets = {}, timeoutMs } = options;
+  const limit = timeoutMs === undefined ? {} : { timeoutMs };
   const own = connection === undefined ? {} : { connection };
   const capability: csi.Init<csi.VolumeCapability> = {
     ...(access === 'block' ? { block: {} } : { mount: { fsType: access } }),
@@ -54,7 +57,7 @@ export function controllerClient(server: () => Switchboard, options: ControllerO
         ...(snapshot !== undefined && { volumeContentSource: { snapshot: { snapshotId: snapshot } } }),
         ...(volume !== undefined && { volumeContentSource: { volume: { volumeId: volume } } }),
       };
-      return required((await server().call(Controller.CreateVolume, request)).volume);
+      return required((await server().call(Controller.CreateVolume, request, limit)).volume);
     },
     async remove(id) {
       await server().call(Controller.DeleteVolume, { volumeId: id });
@@ -63,7 +66,7 @@ export function controllerClient(server: () => Switchboard, options: ControllerO
       server().call(Controller.ControllerExpandVolume, { volumeId: id, capacityRange: { requiredBytes: bytes } }),
     async snapshot(volume, name, parameters = {}) {
       const request = { sourceVolumeId: volume, name, parameters: { ...parameters } };
-      return required((await server().call(Controller.CreateSnapshot, request)).snapshot);
+      return required((await server().call(Controller.CreateSnapshot, request, limit)).snapshot);
     },
     async removeSnapshot(id) {
       await server().call(Controller.DeleteSnapshot, { snapshotId: id });
