@@ -203,10 +203,16 @@ test('a device that cannot be read is not taken for blank', async (t) => {
   const b = await deviceBench(t, 64 * MiB, { runner: { paths: { od: '/bin/false' } } });
   await assert.rejects(b.stage(), { code: 'UNAVAILABLE', message: /cannot be read/ });
   const c = await deviceBench(t, 64 * MiB, { runner: { paths: { od: '/bin/true' } } });
-  await assert.rejects(c.stage(), { code: 'FAILED_PRECONDITION', message: /refusing to format/ });
+  await assert.rejects(c.stage(), { code: 'UNAVAILABLE', message: /cannot be read: it ends at byte 0/ });
   const d = await deviceBench(t, 64 * MiB, { runner: { paths: { blkid: '/nowhere/blkid' } } });
   await assert.rejects(d.stage(), { code: 'FAILED_PRECONDITION', message: /`blkid` was not found/ });
-  for (const one of [b, c, d]) assert.ok(!programs(one).some((program) => program?.startsWith('mkfs')));
+  const e = await deviceBench(t, 64 * MiB);
+  await write(e.device, 5000, 'x');
+  await assert.rejects(e.stage(), {
+    code: 'FAILED_PRECONDITION',
+    message: /has data that no tool knows at byte 4096;/,
+  });
+  for (const one of [b, c, d, e]) assert.ok(!programs(one).some((program) => program?.startsWith('mkfs')));
 });
 
 test('several readers do not format', async (t) => {

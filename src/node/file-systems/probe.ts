@@ -42,9 +42,8 @@ export async function probeDevice(call: CallContext, tools: NodeTools, device: B
   const table = found.get('PTTYPE');
   if (code === 0) throw refusal(device, table ? `has a partition table (${table})` : 'holds something unknown');
   for (const offset of new Set([0, Math.max(0, size - edge)])) {
-    if (!(await isZero(call, tools, device, offset, Math.min(edge, size)))) {
-      throw refusal(device, `has data at ${offset === 0 ? 'its beginning' : 'its end'} that no tool knows`);
-    }
+    const data = await firstData(call, tools, device, offset, Math.min(edge, size));
+    if (data !== undefined) throw refusal(device, `has data that no tool knows at byte ${data}`);
   }
   return { is: 'blank' };
 }
@@ -56,16 +55,23 @@ function refusal(device: BlockDevice, why: string): CallError {
   );
 }
 
-async function isZero(
+/** Where the first bytes that are not zero are, to 4 KiB. Undefined: all are. Throws UNAVAILABLE when not all could be read. */
+async function firstData(
   call: CallContext,
   tools: NodeTools,
   device: BlockDevice,
   offset: number,
   length: number,
-): Promise<boolean> {
-  // od prints equal lines once, so this is two lines for zeros, and any other answer is a no. It reads a line at a time: they had better be long.
-  const text = await dump(call, tools, device, ['-tx8', '-w4096', '-j', String(offset), '-N', String(length)]);
-  return /^[\s0*]+$/.test(text) && text.includes('0');
+): Promise<number | undefined> {
+  // od prints equal lines once, so this is three lines for zeros. It reads a line at a time: they had better be long.
+  const args = ['-Ad', '-tx8', '-w4096', '-j', String(offset), '-N', String(length)];
+  const lines = (await dump(call, tools, device, args)).trimEnd().split('\n');
+  const data = lines.find((line) => !/^\*?$|^\d+[ 0]*$/.test(line));
+  if (data !== undefined) return Number.parseInt(data, 10);
+  // The last line is where it came to. A device that loses its size meanwhile, as one does whose server is lost, has an early end.
+  const end = Number(lines.at(-1) || offset);
+  if (end !== offset + length) throw unreadable(device, `it ends at byte ${end}`);
+  return undefined;
 }
 
 /** Bytes of a device, read by a child: a dead disk can hold a reader for ever. */
@@ -76,7 +82,7 @@ export async function readDevice(
   offset: number,
   length: number,
 ): Promise<Buffer> {
-  const text = await dump(call, tools, device, ['-v', '-tx1', '-j', String(offset), '-N', String(length)]);
+  const text = await dump(call, tools, device, ['-An', '-v', '-tx1', '-j', String(offset), '-N', String(length)]);
   return Buffer.from(text.replace(/\s+/g, ''), 'hex');
 }
 
@@ -87,11 +93,15 @@ async function dump(
   args: readonly string[],
 ): Promise<string> {
   try {
-    const command = { program: 'od', args: ['-An', ...args, device.path], timeoutMs: tools.limits.mount };
+    const command = { program: 'od', args: [...args, device.path], timeoutMs: tools.limits.mount };
     const { stdout } = await tools.run(call, command);
     return stdout;
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
-    throw new CallError('UNAVAILABLE', `${device.path} cannot be read: ${error.stderr}`, { cause: error });
+    throw unreadable(device, error.stderr, error);
   }
+}
+
+function unreadable(device: BlockDevice, why: string, cause?: unknown): CallError {
+  return new CallError('UNAVAILABLE', `${device.path} cannot be read: ${why}`, { cause });
 }
