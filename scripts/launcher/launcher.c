@@ -3,7 +3,8 @@
 //
 //   1. The program and the loader are mapped from the executable's own file.
 //   2. Each library is copied into a memfd, for the loader can only open files. It finds them through LD_PRELOAD; the
-//      program's own requirements are then met, since a library is known by its SONAME.
+//      program's own requirements are then met, since a library is known by its SONAME. Its C library is told to keep
+//      all memory in one arena.
 //   3. The loader is entered as the kernel would enter it: a stack with arguments, environment and auxiliary vector.
 //   4. The loader is told that the program starts at `program_entry`. When it comes there all libraries are loaded, and
 //      the program gets back the environment as the caller gave it, with the hand-over gone: no child can inherit it.
@@ -32,7 +33,7 @@ static const volatile struct payload payload __attribute__((section(".payload"),
 // What has to be known when the loader is done.
 static struct {
   struct image program;
-  char **environment; // the program's; its first entry is the hand-over
+  char **environment; // the program's; it begins with the hand-over
   char **original;
   struct auxiliary *entry_value, *secure_value;
   uint64_t secure;
@@ -41,6 +42,10 @@ static struct {
 } later;
 
 static char preload[32 + PAYLOAD_PARTS * 32];
+
+// Each of the program's threads would get an arena of malloc's of its own, which nobody else can use what is free in,
+// and all of which a fork copies. Its threads hardly ever want memory at the same moment. The loader writes into it.
+static char tunables[] = "GLIBC_TUNABLES=glibc.malloc.arena_max=1";
 
 static char *append(char *to, const char *text) {
   while (*text) *to++ = *text++;
@@ -128,14 +133,18 @@ static struct auxiliary *vector_behind(char **environment) {
   return (struct auxiliary *)(environment + 1);
 }
 
-// Copies the stack that the kernel made, with one variable more: the hand-over. A hidden variable leaves an empty
-// string, not a gap: the loader finds the auxiliary vector behind the first NULL, and its place is needed later.
+enum { HAND_OVER = 2 };
+
+// Copies the stack that the kernel made, with the variables of the hand-over before the caller's, whose own settings of
+// the C library so come last and count. A hidden variable leaves an empty string, not a gap: the loader finds the
+// auxiliary vector behind the first NULL, and its place is needed later.
 static struct auxiliary *copy_stack(uint64_t *to, const uint64_t *from) {
   uint64_t before_environment = from[0] + 2;
   for (uint64_t i = 0; i < before_environment; i++) *to++ = *from++;
   later.environment = (char **)to;
   later.original = (char **)from;
   *to++ = (uint64_t)preload;
+  *to++ = (uint64_t)tunables;
   for (; *from; from++) {
     char *variable = (char *)*from;
     *to++ = (uint64_t)(is_loader_variable(variable) || is_unsafe(variable) ? "" : variable);
@@ -197,7 +206,7 @@ __attribute__((visibility("hidden"), used)) _Noreturn void launch(uint64_t *stac
   sys_close(self);
 
   while (vector->type != AT_NULL) vector++;
-  uint64_t words = (uint64_t)((uint64_t *)(vector + 1) - stack) + 1;
+  uint64_t words = (uint64_t)((uint64_t *)(vector + 1) - stack) + HAND_OVER;
   uint64_t *copy = __builtin_alloca_with_align(round_up(words * sizeof *copy, 16), 128);
   describe(copy_stack(copy, stack), &later.program, &loader);
   enter(loader.entry, copy);

@@ -107,11 +107,12 @@ interface Described {
 
 for (const [title, given] of Object.entries({
   'the environment it was given': { A: '1', B: 'x=y', EMPTY: '' },
-  "the caller's own LD_* variables": {
+  "the caller's own variables for the loader": {
     LD_LIBRARY_PATH: '/none',
     A: '1',
     LD_PRELOAD: 'libm.so.6',
     LD_BIND_NOW: '1',
+    GLIBC_TUNABLES: 'glibc.malloc.arena_max=8',
     B: '2',
   },
 })) {
