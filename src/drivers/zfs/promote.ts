@@ -1,4 +1,5 @@
 /** A volume that is to be deleted, but has clones: one of them takes over what they share with it (zfs-promote(8)), and the volume is free to go. */
+import type { Step } from '../../backends/shell/steps.ts';
 import { StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import { isVolumeId } from '../common/volume-id.ts';
@@ -13,7 +14,7 @@ export function canBePromoted({ options }: ZfsStore, clone: string): boolean {
 }
 
 export interface Promotion {
-  /** Those that the volume still has, without clones. */
+  /** Those that the volume still has. None has clones. */
   readonly left: readonly Snapshot[];
   /** Names of those that a clone has now, and that nobody needs any more once the volume is gone. */
   readonly moved: readonly string[];
@@ -21,16 +22,23 @@ export interface Promotion {
 
 /**
  * Promotes a clone of the latest snapshot that has any: this snapshot and all before it become the clone's. Other clones become clones of it. The volume
- * stays as usable as it was.
+ * stays as usable as it was. Snapshots without clones are destroyed before: nobody needs them, and the clone may have its own of the same names, as
+ * those that are made by the clock have.
  */
 export async function promoteClone(store: ZfsStore, call: CallContext, dependants: Dependants): Promise<Promotion> {
   const { zfs } = store;
   const snapshots = [...dependants.snapshots].sort((one, other) => one.createdIn - other.createdIn);
-  const at = snapshots.findLastIndex(({ clones }) => clones.length > 0);
-  const clone = snapshots[at]?.clones[0];
+  const cloned = snapshots.filter(({ clones }) => clones.length > 0);
+  const clone = cloned.at(-1)?.clones[0];
   if (clone === undefined) return { left: snapshots, moved: [] };
-  const [result] = await zfs.run(call, 'zfs promote', [{ argv: zfs.zfs('promote', clone) }]);
-  if (result.code !== 0) throw new StepFailed(zfs.host, `zfs promote ${clone}`, result);
-  const moved = snapshots.slice(0, at + 1).map(({ name }) => `${clone}${name.slice(name.indexOf('@'))}`);
-  return { left: snapshots.slice(at + 1), moved };
+  const own = (name: string) => name.slice(name.indexOf('@') + 1);
+  const idle = snapshots.filter((one) => !cloned.includes(one)).map(({ name }) => own(name));
+  const promote: Step = { argv: zfs.zfs('promote', clone) };
+  const volume = snapshots[0]?.name.split('@', 1)[0];
+  const steps: [Step, ...Step[]] =
+    idle.length > 0 ? [{ argv: zfs.zfs('destroy', `${volume}@${idle.join(',')}`) }, promote] : [promote];
+  const results = await zfs.run(call, 'zfs promote', steps);
+  const last = results.at(-1) ?? results[0];
+  if (last.code !== 0) throw new StepFailed(zfs.host, `zfs promote ${clone}`, last);
+  return { left: [], moved: cloned.map(({ name }) => `${clone}@${own(name)}`) };
 }

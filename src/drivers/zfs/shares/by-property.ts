@@ -23,7 +23,7 @@ export function smbShare(server: string, properties: Readonly<Record<string, str
   return byProperty(properties, ({ name }) => ({
     node_attach_driver: 'smb',
     server,
-    share: name.replace(/[/-]/g, '_'),
+    share: name.replace(/[-/: ]/g, '_'),
   }));
 }
 

@@ -60,12 +60,15 @@ export function lioConfigfsStrategy(zfs: ZfsHost, options: LioOptions): TargetSt
   return {
     create: ({ qualifiedName, name, device }) => [
       {
-        argv: zfs.program('sh', '-c', create, 'sh', qualifiedName, name, device, serialOf(qualifiedName)),
+        argv: oneAtATime(zfs, 'sh', '-c', create, 'sh', qualifiedName, name, device, serialOf(qualifiedName)),
         input: settings(options),
       },
       save,
     ],
-    remove: ({ qualifiedName, name }) => [{ argv: zfs.program('sh', '-c', remove, 'sh', qualifiedName, name) }, save],
+    remove: ({ qualifiedName, name }) => [
+      { argv: oneAtATime(zfs, 'sh', '-c', remove, 'sh', qualifiedName, name) },
+      save,
+    ],
     look: (target) => lookAtTarget(zfs, target),
     list: listTargets(zfs),
   };

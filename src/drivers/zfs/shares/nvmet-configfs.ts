@@ -45,10 +45,10 @@ export function nvmetConfigfsStrategy(
   const save = saveCommand.length > 0 ? [{ argv: oneAtATime(zfs, ...saveCommand) }] : [];
   return {
     create: ({ qualifiedName: nqn, device }) => [
-      { argv: zfs.program('sh', '-c', create, 'sh', nqn, device, uuidOf(nqn), ...ports), input },
+      { argv: oneAtATime(zfs, 'sh', '-c', create, 'sh', nqn, device, uuidOf(nqn), ...ports), input },
       ...save,
     ],
-    remove: ({ qualifiedName: nqn }) => [{ argv: zfs.program('sh', '-c', remove, 'sh', nqn) }, ...save],
+    remove: ({ qualifiedName: nqn }) => [{ argv: oneAtATime(zfs, 'sh', '-c', remove, 'sh', nqn) }, ...save],
     look: (target) => lookAtSubsystem(zfs, target, ports),
     list: listSubsystems(zfs),
   };
