@@ -30,9 +30,9 @@ async function exists(path: string): Promise<boolean> {
   }
 }
 
-/** Names of the devices built upon this one, such as a multipath or LVM device. */
-export async function deviceHolders(device: string): Promise<readonly string[]> {
-  const directory = await realpath(`${sysfs}/${device}`).catch(() => undefined);
+/** Names of the devices built upon this one, such as a multipath or LVM device. `root`: where sysfs is mounted. */
+export async function deviceHolders(device: string, root = '/sys'): Promise<readonly string[]> {
+  const directory = await realpath(`${root}/dev/block/${device}`).catch(() => undefined);
   return directory === undefined ? [] : await readdir(`${directory}/holders`).catch(() => []);
 }
 

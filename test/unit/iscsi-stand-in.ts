@@ -14,7 +14,7 @@ import { detachedContext, type Secrets } from '../../src/core/call.ts';
 import { CallError } from '../../src/core/errors.ts';
 import { silentLogger } from '../../src/core/logger.ts';
 import { createIscsi } from '../../src/node/attachers/iscsi/iscsi.ts';
-import { settingIn } from '../../src/node/attachers/iscsi/node-record.ts';
+import { settingIn, withSettings } from '../../src/node/attachers/iscsi/node-record.ts';
 import { parseMountTable } from '../../src/node/mount-table.ts';
 
 type Luns = Record<number, { wwid: string; bytes: number }>;
@@ -26,7 +26,7 @@ interface StandInTarget {
   luns: Luns;
   /** Where a portal has others. */
   lunsAt?: Record<string, Luns>;
-  readonly password?: string | undefined;
+  password?: string | undefined;
 }
 
 const iscsidConf = [
@@ -50,6 +50,7 @@ export async function iscsiMachine(t: TestContext, database = '/var/lib/iscsi') 
   const targets: Record<string, StandInTarget> = {};
   const commands: Command[] = [];
   const inUse = new Set<string>();
+  const held = new Set<string>();
   const state = { iscsid: true, multipathd: false, sessions: 0, disks: 0, maps: 0, mounts: '' };
   const sessions = new Map<number, { readonly iqn: string; readonly portal: string; readonly directory: string }>();
 
@@ -180,7 +181,7 @@ export async function iscsiMachine(t: TestContext, database = '/var/lib/iscsi') 
     const map = join(sysfs, 'devices/virtual/block', `dm-${state.maps}`);
     for (const name of await readdir(join(sysfs, 'class/block'))) {
       const own = await readFile(`${join(sysfs, 'class/block', name)}/../../wwid`, 'utf8').catch(() => '');
-      if (own.trim() !== `naa.${wwid?.slice(1)}`) continue;
+      if (own.trim() !== `naa.${wwid?.slice(1)}` || held.has(name)) continue;
       await write(join(map, 'slaves', name), '');
       await write(join(sysfs, 'class/block', name, 'holders', `dm-${state.maps}`), '');
     }
@@ -237,9 +238,26 @@ export async function iscsiMachine(t: TestContext, database = '/var/lib/iscsi') 
     commands,
     /** Numbers of devices that somebody uses. */
     inUse,
+    /** Names of disks that multipathd cannot have. */
+    held,
     state,
     nodes,
     sysfs,
+    run: (command: Pick<Command, 'program' | 'args'>) => run(undefined, { ...command, timeoutMs: 1000 }),
+    /** The kernel finds that a session is lost, or back. */
+    setState: (session: number, to: string) => write(join(sysfs, `class/iscsi_session/session${session}/state`), to),
+    /** Of a session. */
+    logout,
+    /** As an administrator does it: all LUNs are looked for. Gives the path of the record. */
+    async logInByHand(iqn: string, portal: string): Promise<string> {
+      const args = ['-m', 'node', '-T', iqn, '-p', portal];
+      await run(undefined, { program: 'iscsiadm', args: [...args, '-o', 'new'], timeoutMs: 1000 });
+      const { host, port } = split(portal);
+      const path = join(nodes, iqn, `${host},${port}`);
+      await writeFile(path, withSettings(await readFile(path, 'utf8'), { 'node.startup': 'manual' }));
+      await run(undefined, { program: 'iscsiadm', args: [...args, '-l'], timeoutMs: 1000 });
+      return path;
+    },
     /** What was run, without the arguments. */
     ran: () => commands.splice(0).map(({ program }) => program),
     sessions: () => [...sessions.values()].map(({ iqn }) => iqn),

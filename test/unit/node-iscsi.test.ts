@@ -7,9 +7,10 @@ import { detachedContext } from '../../src/core/call.ts';
 import { CallError } from '../../src/core/errors.ts';
 import { silentLogger } from '../../src/core/logger.ts';
 import { loginSettings } from '../../src/node/attachers/iscsi/login-settings.ts';
-import { isMarked, settingIn, withSettings } from '../../src/node/attachers/iscsi/node-record.ts';
+import { isMarked, marked, settingIn, withSettings } from '../../src/node/attachers/iscsi/node-record.ts';
 import { parsePortal, portalText } from '../../src/node/attachers/iscsi/portal.ts';
 import { identityOf, volumeOf } from '../../src/node/attachers/iscsi/volume.ts';
+import { thisOwner } from '../../src/node/owner.ts';
 import { multipathId } from '../../src/node/scsi-disk.ts';
 import { highestLun, lunCodes, lunOfCode } from '../../src/node/scsi-lun.ts';
 import { iscsiMachine } from './iscsi-stand-in.ts';
@@ -86,19 +87,19 @@ test('identifiers are written as multipath writes them', () => {
 test('settings of a record replace what is there, and stand before its end', () => {
   const record = '# BEGIN\nnode.name = x\nnode.startup = automatic\n# END\n';
   const settings = { 'node.startup': 'manual', 'node.session.auth.password': 'a = b' };
-  const text = withSettings(record, settings);
+  const text = marked(withSettings(record, settings));
   assert.equal(settingIn(text, 'node.startup'), 'manual');
   assert.equal(settingIn(text, 'node.session.auth.password'), 'a = b');
   assert.equal(settingIn(text, 'node.name'), 'x');
   assert.ok(isMarked(text) && !isMarked(record));
   assert.ok(text.endsWith('# END\n'));
-  assert.equal(withSettings(text, settings), text);
+  assert.equal(marked(withSettings(text, settings)), text);
 });
 
 test('secrets that are no settings are refused, and their values never told', () => {
   const refused = (key: string, value: string) =>
     assert.throws(
-      () => loginSettings({ [key]: value }),
+      () => loginSettings({ [key]: value }, {}),
       (error) => is('INVALID_ARGUMENT')(error) && !String(error).includes('hush'),
     );
   refused('node-db.node.name', 'hush');
@@ -106,8 +107,24 @@ test('secrets that are no settings are refused, and their values never told', ()
   refused('node-db.x y', 'hush');
   refused('node-db.node.session.auth.password', 'hush\nnode.name = y');
   refused('node-db.node.session.auth.password', `hush${'x'.repeat(255)}`);
-  assert.equal(loginSettings({ other: 'x' })['node.session.auth.authmethod'], undefined);
-  assert.equal(loginSettings({ 'node-db.node.session.auth.username': 'u' })['node.session.auth.authmethod'], 'CHAP');
+  assert.deepEqual(loginSettings({ other: 'x' }, {}).secret, {});
+  const { all, secret } = loginSettings({ 'node-db.node.session.auth.username': 'u' }, {});
+  assert.deepEqual(secret, { 'node.session.auth.authmethod': 'CHAP', 'node.session.auth.username': 'u' });
+  assert.deepEqual({ ...all, ...secret }, all);
+});
+
+test('secrets are those of the volume’s driver, of its instance before, and of nobody else', () => {
+  const key = 'node-db.node.session.auth.username';
+  const context = { provisioner_driver: 'zfs-generic-iscsi', provisioner_driver_instance_id: 'nas1' };
+  const userOf = (...owners: readonly string[]) => {
+    const secrets = Object.fromEntries(owners.map((owner) => [`${owner}${key}`, owner]));
+    return loginSettings(secrets, context).secret['node.session.auth.username'];
+  };
+  const [general, driver, instance] = ['', 'zfs-generic-iscsi/', 'nas1/'].map((one) => `democratic-csi.org/${one}`);
+  assert.equal(userOf('', general ?? ''), general);
+  assert.equal(userOf(general ?? '', driver ?? ''), driver);
+  assert.equal(userOf(instance ?? '', driver ?? ''), instance);
+  assert.equal(userOf('democratic-csi.org/another/', 'another/'), undefined);
 });
 
 test('a volume is attached by three commands, by two the next time, and detached by one', async (t) => {
@@ -341,4 +358,91 @@ test('an interface that iscsiadm knows is used, any other is left out', async (t
   assert.deepEqual(machine.sessions(), [iqn]);
   await machine.detach(iqn, '0');
   assert.deepEqual(await machine.records(), []);
+});
+
+test('while a disk of a session that was lost is in use, there is no second one of the volume', async (t) => {
+  const machine = await iscsiMachine(t);
+  const iqn = newName();
+  const portals = ['10.0.0.1:3260', '10.0.0.2:3260'];
+  machine.targets[iqn] = { portals: [...portals], luns: { 0: disk('a'), 1: disk('b') } };
+  const context = { portals: portals.join(), iqn, lun: '0' };
+  await machine.attach(context);
+  await machine.setState(1, 'FAILED');
+  machine.targets[iqn].portals.shift();
+
+  // Mounted, or opened by somebody, or published as a block device.
+  machine.inUse.add('8:16');
+  const refused = is('UNAVAILABLE', /in use here as sda, whose session at 10\.0\.0\.1:3260 was lost/);
+  await assert.rejects(machine.attach(context), refused);
+  assert.deepEqual(machine.sessions(), [iqn]);
+  machine.inUse.clear();
+  // Nobody uses it: the other portal will do.
+  assert.deepEqual(await machine.attach(context), { type: 'device', path: '/dev/sdb' });
+  assert.deepEqual(machine.sessions(), [iqn, iqn]);
+  // Both are there again: always the one that is in use.
+  await machine.setState(1, 'LOGGED_IN');
+  machine.inUse.add('8:32');
+  assert.deepEqual(await machine.attach(context), { type: 'device', path: '/dev/sdb' });
+  machine.inUse.clear();
+  machine.state.mounts = '36 35 0:5 /sda /mnt/block rw - devtmpfs devtmpfs rw';
+  assert.deepEqual(await machine.attach(context), { type: 'device', path: '/dev/sda' });
+  machine.state.mounts = '';
+  await machine.detach(iqn, '0');
+  assert.deepEqual(machine.sessions(), []);
+});
+
+test('a disk that is in use by itself is not joined with others beside it', async (t) => {
+  const machine = await iscsiMachine(t);
+  const iqn = newName();
+  machine.targets[iqn] = { portals: ['10.0.0.1:3260', '10.0.0.2:3260'], luns: { 0: disk('a') } };
+  await machine.attach({ portal: '10.0.0.1', iqn, lun: '0' });
+  machine.state.multipathd = true;
+  machine.state.mounts = '36 35 8:16 / /mnt rw - xfs /dev/sda rw';
+  machine.held.add('sda');
+  const context = { portals: '10.0.0.1,10.0.0.2', iqn, lun: '0' };
+  assert.deepEqual(await machine.attach(context), { type: 'device', path: '/dev/sda' });
+});
+
+test('a session that somebody made by hand keeps its other disks and its record', async (t) => {
+  const machine = await iscsiMachine(t);
+  const iqn = newName();
+  machine.targets[iqn] = { portals: ['10.0.0.1:3260'], luns: { 0: disk('a'), 1: disk('b') } };
+  const record = await machine.logInByHand(iqn, '10.0.0.1:3260');
+  const before = await readFile(record, 'utf8');
+  await machine.attach({ portal: '10.0.0.1', iqn, lun: '0' });
+  await machine.detach(iqn, '0');
+  assert.deepEqual([machine.sessions(), await machine.records()], [[iqn], [record]]);
+  assert.equal(await machine.attacher.identify?.('8:16'), undefined);
+  assert.deepEqual(await machine.attacher.identify?.('8:32'), { iqn, lun: '1' });
+
+  // Its record is used where its session was lost; what it does not say of credentials, it learns.
+  await machine.logout(1);
+  machine.targets[iqn].password = 'hush hush';
+  const secrets = { 'node-db.node.session.auth.username': 'u', 'node-db.node.session.auth.password': 'hush hush' };
+  await machine.attach({ portal: '10.0.0.1', iqn, lun: '0' }, secrets);
+  await machine.detach(iqn, '0');
+  assert.deepEqual([machine.sessions(), await machine.records()], [[iqn], [record]]);
+  const now = (await readFile(record, 'utf8')).split('\n');
+  assert.deepEqual(
+    before.split('\n').filter((line) => !now.includes(line)),
+    [],
+  );
+});
+
+test('what a process left that was killed while iscsiadm made a record is removed by the next one', async (t) => {
+  const machine = await iscsiMachine(t);
+  const iqn = newName();
+  machine.targets[iqn] = { portals: ['10.0.0.1:3260'], luns: { 0: disk('a') } };
+  const [boot, namespace] = (await thisOwner()).split('.');
+  const names = [`${boot}.${namespace}.1.1`, `000000000000.${namespace}.1.1`, `${boot}.1.1.1`];
+  for (const owner of names) {
+    const args = ['-m', 'node', '-T', `iqn.1970-01.invalid:sample.${owner}`, '-p', '10.0.0.1:3260', '-o', 'new'];
+    await machine.run({ program: 'iscsiadm', args });
+  }
+  await machine.attach({ portal: '10.0.0.1', iqn, lun: '0' });
+  const left = (await machine.records()).map((path) => path.slice(machine.nodes.length + 1));
+  // The last one may be that of another container, which may still be at work.
+  const expected = [`${iqn}/10.0.0.1,3260`, `iqn.1970-01.invalid:sample.${names[2]}/10.0.0.1,3260`];
+  assert.deepEqual(left.toSorted(), expected.toSorted());
+  assert.equal(settingIn(await readFile(join(machine.nodes, `${iqn}/10.0.0.1,3260`), 'utf8'), 'node.name'), iqn);
 });

@@ -4,6 +4,8 @@ import { isMultipathed, multipathOf } from '../../multipath.ts';
 import { poll } from '../../poll.ts';
 import { diskOf, unitsBelow } from '../../scsi-disk.ts';
 import type { NodeTools } from '../../tools.ts';
+import type { RefuseInUse } from '../../why-used.ts';
+import { disksInUse, type UsedDisk } from './disks-in-use.ts';
 import { iscsiPlace, type LoginFailure, logIn } from './log-in.ts';
 import { isSamePortal, portalText } from './portal.ts';
 import { hasInterface } from './record-files.ts';
@@ -23,11 +25,17 @@ const recoveryMs = 5000;
 /**
  * Makes sure that there are sessions with the target of a volume: at every portal where multipathd joins the paths, at one portal otherwise, for
  * two disks that are the same one must not be mounted as two. Sessions that are there are used, whoever made them. Throws UNAVAILABLE when no
- * portal works.
+ * portal works, and while the volume's disk in a session that was lost is in use.
  */
-export async function connect(call: CallContext, tools: NodeTools, wanted: IscsiVolume): Promise<Connected> {
+export async function connect(
+  call: CallContext,
+  tools: NodeTools,
+  wanted: IscsiVolume,
+  refuseInUse: RefuseInUse,
+): Promise<Connected> {
   const { sysfs = '/sys' } = tools;
   const volume = await withKnownInterface(call, tools, wanted);
+  await requireUsed(call, tools, volume, refuseInUse);
   const sessions = await sessionsOf(sysfs, volume.iqn);
   const several = volume.portals.length > 1;
   const multipath = several && ((await isJoined(sysfs, sessions)) || (await isMultipathed(call, tools)));
@@ -95,6 +103,34 @@ async function requireLive(
   const sessions = (await call.waitingFor(`sessions with ${volume.iqn}`, () => poll(call, recoveryMs, look))) ?? [];
   if (sessions.length > 0) return { sessions, multipath };
   throw noPortal(volume, known, failures);
+}
+
+/** Waits for a session that was lost while its disk of the volume is in use: what it holds must not come here by another way meanwhile. */
+async function requireUsed(
+  call: CallContext,
+  tools: NodeTools,
+  volume: IscsiVolume,
+  refuseInUse: RefuseInUse,
+): Promise<void> {
+  const { sysfs = '/sys' } = tools;
+  const look = async () => (await sessionsOf(sysfs, volume.iqn)).filter((session) => !session.isLive);
+  const lost = await look();
+  const [used] = await disksInUse(call, tools, lost, volume.lun, refuseInUse);
+  if (!used) return;
+  const isBack = async () => (await look()).every(({ id }) => id !== used.session.id) || undefined;
+  const waiting = call.waitingFor(`the session of ${used.disk.name}`, () => poll(call, recoveryMs, isBack));
+  if (!(await waiting)) throw secondDisk(volume, used);
+}
+
+/** For a volume that must not be attached by another way than the one by which it is in use. */
+export function secondDisk({ iqn, lun }: IscsiVolume, { disk, session, why }: UsedDisk): CallError {
+  const where = session.portal ? ` at ${portalText(session.portal)}` : '';
+  const state = session.isLive ? 'does not work' : 'was lost';
+  return new CallError(
+    'UNAVAILABLE',
+    `LUN ${lun} of ${iqn} is in use here as ${disk.name}, whose session${where} ${state}, and must not be used by a second disk beside it: wait for ` +
+      `the portal, or unmount and unstage the volume first (${why})`,
+  );
 }
 
 function noPortal(volume: IscsiVolume, known: readonly IscsiSession[], failures: readonly LoginFailure[]): CallError {

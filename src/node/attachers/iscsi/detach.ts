@@ -1,13 +1,13 @@
 import { CommandFailed } from '../../../backends/exec/command-failed.ts';
 import { type CallContext, throwIfOver } from '../../../core/call.ts';
-import { asCallError, CallError } from '../../../core/errors.ts';
-import { deviceHolders } from '../../devices.ts';
+import { CallError } from '../../../core/errors.ts';
 import { flushMultipath, multipathOf } from '../../multipath.ts';
 import { poll } from '../../poll.ts';
 import { diskOf, type ScsiDisk, type ScsiUnit, unitsBelow } from '../../scsi-disk.ts';
 import type { NodeTools } from '../../tools.ts';
+import { type RefuseInUse, whyUsed } from '../../why-used.ts';
 import { daemonGone, exitCodeOf, exitCodes, isDaemonGone } from './exit-codes.ts';
-import { type RefuseInUse, removeUnit } from './find-disk.ts';
+import { removeUnit } from './find-disk.ts';
 import { iscsiPlace } from './log-in.ts';
 import { isAutomatic, isMarked } from './node-record.ts';
 import { isSamePortal, portalText } from './portal.ts';
@@ -27,8 +27,9 @@ interface Unit extends ScsiUnit {
 }
 
 /**
- * Takes a volume away from this machine: its disks, the sessions that carry nothing else, and their node records. `isShared`: other volumes of the
- * same target are wanted here. Throws FAILED_PRECONDITION while the volume is in use; nothing has happened then.
+ * Takes a volume away from this machine: its disks, the sessions that carry nothing else, and the node records that were made for volumes. A
+ * session that somebody else has made and that carries another disk, used or not, stays. `isShared`: other volumes of the same target are wanted
+ * here. Throws FAILED_PRECONDITION while the volume is in use; nothing has happened then.
  */
 export async function detachVolume(
   call: CallContext,
@@ -45,13 +46,11 @@ export async function detachVolume(
   const { root } = await iscsiPlace(tools);
   const records = await recordsOf(root, volume.iqn);
   const left: IscsiSession[] = [];
-  const ended: IscsiSession[] = [];
   const results = await Promise.allSettled(
     carriers.map(async (carrier) => {
       const why = isShared ? 'another volume' : await whyKept(call, tools, carrier, records, refuseInUse);
       if (why === undefined) {
         await logOut(call, tools, carrier.session);
-        ended.push(carrier.session);
         return;
       }
       call.log.debug('a session stays', { iqn: volume.iqn, session: carrier.session.id, why });
@@ -62,7 +61,7 @@ export async function detachVolume(
   throwIfOver(call.signal);
   for (const result of results) if (result.status === 'rejected') throw result.reason;
   if (isShared || left.length > 0) return;
-  for (const record of records) if (isOurs(record, ended)) await removeRecord(record);
+  for (const record of records) if (isMarked(record.text) && !isAutomatic(record.text)) await removeRecord(record);
 }
 
 async function carrierOf(session: IscsiSession, lun: number): Promise<Carrier> {
@@ -101,19 +100,13 @@ async function whyKept(
   records: readonly RecordFile[],
   refuseInUse: RefuseInUse,
 ): Promise<string | undefined> {
-  const own = records.find((record) => isOfSession(record, session));
-  if (own && isAutomatic(own.text)) return 'this machine logs in by itself when it starts';
-  const { mounts } = await tools.readTable();
+  const own = records.filter((record) => isOfSession(record, session));
+  if (own.some(({ text }) => isAutomatic(text))) return 'this machine logs in by itself when it starts';
   for (const { address, disk } of others) {
     if (!disk) continue;
-    // A device node that is mounted is that of a volume that is wanted as a block device, which need not be open all the time.
-    const mounted = mounts.find((mount) => mount.device === disk.number || mount.root === `/${disk.name}`);
-    if (mounted) return `${disk.name} (${address}) is mounted at ${mounted.mountPoint}`;
-    const holders = await deviceHolders(disk.number);
-    if (holders.length > 0) return `${disk.name} (${address}) is part of ${holders.join(', ')}`;
-    const problem = await refuseInUse(call, disk.number).catch((error: unknown) => asCallError(error));
-    throwIfOver(call.signal);
-    if (problem) return problem.message;
+    if (!own.some(({ text }) => isMarked(text))) return `somebody else has made it, and has ${disk.name} (${address})`;
+    const why = await whyUsed(call, tools, disk, refuseInUse);
+    if (why !== undefined) return `${disk.name} (${address}) is used: ${why}`;
   }
   return undefined;
 }
@@ -160,12 +153,6 @@ async function logOutOnce(
 async function isGone(tools: NodeTools, session: IscsiSession): Promise<boolean> {
   const { sysfs = '/sys' } = tools;
   return !(await sessionsOf(sysfs, session.iqn)).some(({ id }) => id === session.id);
-}
-
-/** Records of other programs that attach volumes are not marked, but say what ours do. */
-function isOurs(record: RecordFile, ended: readonly IscsiSession[]): boolean {
-  if (isAutomatic(record.text)) return false;
-  return isMarked(record.text) || ended.some((session) => isOfSession(record, session));
 }
 
 function isOfSession(record: RecordFile, { portal, interface: name }: IscsiSession): boolean {

@@ -4,15 +4,13 @@ import { poll } from '../../poll.ts';
 import { diskOf, type ScsiDisk, type ScsiUnit, unitsBelow } from '../../scsi-disk.ts';
 import { lunCodes } from '../../scsi-lun.ts';
 import type { NodeTools } from '../../tools.ts';
+import type { RefuseInUse } from '../../why-used.ts';
 import { writeSysfs } from '../../write-sysfs.ts';
 import type { IscsiSession } from './session.ts';
 
 /** Milliseconds until a disk that the kernel has found has its size; and until it is known that it has not found one. */
 const readyMs = 10_000;
 const foundMs = 500;
-
-/** Throws when the disk is in use. */
-export type RefuseInUse = (call: CallContext, device: string) => Promise<void>;
 
 /**
  * The disk that a session has of a LUN, as it is now: one that was known before is asked again what it is, and made anew when it is another by

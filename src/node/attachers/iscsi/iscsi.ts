@@ -9,11 +9,13 @@ import { awaitMultipath, multipathOf, resizeMultipath } from '../../multipath.ts
 import { diskOf, multipathId, type ScsiDisk, type ScsiUnit } from '../../scsi-disk.ts';
 import { lunOfCode } from '../../scsi-lun.ts';
 import type { NodeTools } from '../../tools.ts';
+import type { RefuseInUse } from '../../why-used.ts';
 import type { Attacher } from '../attacher.ts';
-import { connect } from './connect.ts';
+import { connect, secondDisk } from './connect.ts';
 import { detachVolume } from './detach.ts';
-import { askAgain, findDisk, type RefuseInUse } from './find-disk.ts';
-import { targetAbove } from './session.ts';
+import { disksInUse, disksOf } from './disks-in-use.ts';
+import { askAgain, findDisk } from './find-disk.ts';
+import { sessionsOf, targetAbove } from './session.ts';
 import { type IscsiIdentity, type IscsiVolume, identityOf, parseIdentity, volumeOf } from './volume.ts';
 
 /** Volumes that are attached and perhaps not mounted yet, by target: for the process, whose planes share its sessions. */
@@ -86,7 +88,7 @@ async function attachVolume(
   devices: Devices,
 ): Promise<string> {
   const { sysfs = '/sys' } = tools;
-  const { sessions, multipath } = await connect(call, tools, volume);
+  const { sessions, multipath } = await connect(call, tools, volume, devices.refuseInUse);
   const results = await Promise.allSettled(
     sessions.map((session) => findDisk(call, tools, session, volume.lun, devices.refuseInUse)),
   );
@@ -101,8 +103,9 @@ async function attachVolume(
   const map = multipath
     ? await awaitMultipath(call, tools, names, multipathId(first.wwid ?? ''))
     : await multipathOf(sysfs, names);
-  if (map) return await devices.deviceNode(call, tools, map.device, map.number);
-  const { name, number } = await chosen(call, disks, devices.refuseInUse);
+  const used = await usedDisk(call, tools, volume, disks, devices.refuseInUse);
+  if (map && !used) return await devices.deviceNode(call, tools, map.device, map.number);
+  const { name, number } = used ?? first;
   return await devices.deviceNode(call, tools, name, number);
 }
 
@@ -115,18 +118,26 @@ function requireSame({ iqn, lun }: IscsiVolume, disks: readonly ScsiDisk[]): voi
   );
 }
 
-/** Of several disks that are one, always the one that is in use: it must not be mounted as two. */
-async function chosen(call: CallContext, disks: readonly ScsiDisk[], refuseInUse: RefuseInUse): Promise<ScsiDisk> {
-  const [first, ...more] = disks as readonly [ScsiDisk, ...ScsiDisk[]];
-  if (more.length === 0) return first;
-  for (const disk of disks) {
-    const isFree = await refuseInUse(call, disk.number).then(
-      () => true,
-      () => false,
-    );
-    if (!isFree) return disk;
-  }
-  return first;
+/**
+ * Of all disks that are the volume, the one that is in use: it must not be mounted as two. Undefined: none is. Throws UNAVAILABLE when it is none of
+ * those that work.
+ */
+async function usedDisk(
+  call: CallContext,
+  tools: NodeTools,
+  volume: IscsiVolume,
+  disks: readonly ScsiDisk[],
+  refuseInUse: RefuseInUse,
+): Promise<ScsiDisk | undefined> {
+  const { sysfs = '/sys' } = tools;
+  const sessions = await sessionsOf(sysfs, volume.iqn);
+  const works = (number: string) => disks.some((disk) => disk.number === number);
+  const all = await disksOf(sessions, volume.lun);
+  if (all.length < 2 && all.every(({ disk }) => works(disk.number))) return undefined;
+  const used = await disksInUse(call, tools, sessions, volume.lun, refuseInUse);
+  const [unusable] = used.filter(({ disk }) => !works(disk.number));
+  if (unusable) throw secondDisk(volume, unusable);
+  return used[0]?.disk;
 }
 
 /** What a device is: the disk itself, a partition of it, or the multipath map above it. Whatever else is made of disks is not theirs. */

@@ -4,7 +4,7 @@ import { type CallContext, throwIfOver } from '../../../core/call.ts';
 import { asCallError, CallError } from '../../../core/errors.ts';
 import type { NodeTools } from '../../tools.ts';
 import { daemonGone, exitCodeOf, exitCodes, isDaemonGone } from './exit-codes.ts';
-import { loginSettings } from './login-settings.ts';
+import { type LoginSettings, loginSettings } from './login-settings.ts';
 import { isMarked } from './node-record.ts';
 import { isSamePortal, type Portal, portalText } from './portal.ts';
 import { forgetTemplate, prepareRecord } from './prepare-record.ts';
@@ -34,7 +34,7 @@ export async function logIn(
   which: 'all' | 'first',
 ): Promise<readonly LoginFailure[]> {
   const place = await iscsiPlace(tools);
-  const settings = loginSettings(call.secrets);
+  const settings = loginSettings(call.secrets, volume.context);
   const canProbe = place.ownNetwork && volume.interface === undefined;
   const failures: LoginFailure[] = [];
   const reachable: Portal[] = [];
@@ -67,7 +67,7 @@ async function logInAt(
   root: string,
   volume: IscsiVolume,
   portal: Portal,
-  settings: Readonly<Record<string, string>>,
+  settings: LoginSettings,
 ): Promise<LoginFailure | undefined> {
   const prepareAndEnter = async () => {
     await prepareRecord(call, tools, root, volume, portal, settings);

@@ -1,13 +1,14 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path/posix';
-import { CommandFailed } from '../../../backends/exec/command-failed.ts';
 import { resolveInRoot } from '../../../backends/exec/root-path.ts';
-import { type CallContext, throwIfOver } from '../../../core/call.ts';
-import { CallError } from '../../../core/errors.ts';
+import type { CallContext } from '../../../core/call.ts';
+import { withLock } from '../../keyed-lock.ts';
 import type { NodeTools } from '../../tools.ts';
-import { withSettings } from './node-record.ts';
-import { isSamePortal, type Portal, portalText } from './portal.ts';
+import type { LoginSettings } from './login-settings.ts';
+import { isMarked, marked, withSettings } from './node-record.ts';
+import { isSamePortal, type Portal } from './portal.ts';
 import { type RecordFile, recordsOf, writeRecord } from './record-files.ts';
+import { makeSample, type Sample } from './sample-record.ts';
 import type { IscsiVolume } from './volume.ts';
 
 /** What iscsiadm makes of iscsid.conf, and where it puts it. */
@@ -28,8 +29,8 @@ export function forgetTemplate(root: string): void {
 }
 
 /**
- * Makes sure that iscsiadm has a record for a portal, with these settings. A record that is there keeps its other settings; a new one has those of
- * iscsid.conf. `root`: that of iscsiadm.
+ * Makes sure that iscsiadm has a record for a portal, with these settings. A new one has, besides, those of iscsid.conf; it is there whole, and
+ * marked, or not at all. One that somebody else has made is used as it is, with the secrets. `root`: that of iscsiadm.
  */
 export async function prepareRecord(
   call: CallContext,
@@ -37,21 +38,22 @@ export async function prepareRecord(
   root: string,
   volume: IscsiVolume,
   portal: Portal,
-  settings: Readonly<Record<string, string>>,
+  settings: LoginSettings,
 ): Promise<void> {
-  const find = async () => (await recordsOf(root, volume.iqn)).filter((record) => isOf(record, volume, portal));
-  let records = await find();
-  if (records.length === 0) {
-    if (await makeFromTemplate(root, volume, portal, settings)) return;
-    await makeAnew(call, tools, volume, portal);
-    records = await find();
-    if (records[0]) await learn(root, volume, records[0]);
-  }
-  if (records.length === 0) throw nowhere(root);
+  const records = (await recordsOf(root, volume.iqn)).filter((record) => isOf(record, volume, portal));
   for (const { path, text } of records) {
-    const wanted = withSettings(text, settings);
+    const wanted = withSettings(text, isMarked(text) ? settings.all : settings.secret);
     if (wanted !== text) await writeRecord(path, wanted);
   }
+  if (records.length > 0) return;
+  // Of many that come at once, the first one learns what the others need.
+  await withLock(`iscsi records of ${root}`, call.signal, async () => {
+    if (await makeFromTemplate(root, volume, portal, settings.all)) return;
+    const sample = await makeSample(call, tools, root, volume, portal);
+    await learn(root, volume, sample);
+    const path = sample.path.replace(`/${sample.iqn}/`, `/${volume.iqn}/`);
+    await writeRecord(path, marked(withSettings(sample.text, { 'node.name': volume.iqn, ...settings.all })));
+  });
 }
 
 function isOf(record: RecordFile, volume: IscsiVolume, portal: Portal): boolean {
@@ -73,27 +75,13 @@ async function makeFromTemplate(
     'node.conn[0].port': String(port),
     ...settings,
   });
-  await writeRecord(join(template.folder, volume.iqn, `${host},${port}`), text);
+  await writeRecord(join(template.folder, volume.iqn, `${host},${port}`), marked(text));
   return true;
 }
 
-async function makeAnew(call: CallContext, tools: NodeTools, volume: IscsiVolume, portal: Portal): Promise<void> {
-  const where = ['-m', 'node', '-T', volume.iqn, '-p', portalText(portal)];
-  const by = volume.interface ? ['-I', volume.interface] : [];
-  try {
-    await call.waitingFor('`iscsiadm` to make a record', () =>
-      tools.run(call, { program: 'iscsiadm', args: [...where, ...by, '-o', 'new'], timeoutMs: tools.limits.iscsi }),
-    );
-  } catch (error) {
-    throwIfOver(call.signal);
-    if (!(error instanceof CommandFailed)) throw error;
-    throw new CallError('FAILED_PRECONDITION', `iscsiadm cannot make a node record: ${error.stderr}`, { cause: error });
-  }
-}
-
 /** Where the record is tells where records go, if it is as iscsiadm makes them now. */
-async function learn(root: string, volume: IscsiVolume, { path, text, portal }: RecordFile): Promise<void> {
-  const name = `/${volume.iqn}/${portal.host},${portal.port}`;
+async function learn(root: string, volume: IscsiVolume, { iqn, path, text, portal }: Sample): Promise<void> {
+  const name = `/${iqn}/${portal.host},${portal.port}`;
   if (volume.interface || !path.endsWith(name)) return;
   const folder = path.slice(0, -name.length);
   templates.set(root, { text, folder, edition: await configurationEdition(root) });
@@ -103,12 +91,4 @@ async function configurationEdition(root: string): Promise<string> {
   const path = await resolveInRoot(root, '/etc/iscsi/iscsid.conf');
   const found = path === undefined ? undefined : await stat(join(root, path)).catch(() => undefined);
   return found ? `${found.dev} ${found.ino} ${found.size} ${found.mtimeMs}` : '';
-}
-
-function nowhere(root: string): CallError {
-  const where = root === '/' ? '' : ` of ${root}`;
-  return new CallError(
-    'FAILED_PRECONDITION',
-    `iscsiadm keeps its node records neither in /var/lib/iscsi/nodes nor in /etc/iscsi/nodes${where}: are they of this machine, and seen here?`,
-  );
 }

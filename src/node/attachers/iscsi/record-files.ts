@@ -33,12 +33,16 @@ export async function hasInterface(root: string, name: string): Promise<boolean>
   return paths.some((path) => path !== undefined);
 }
 
-/** All records of a target. */
+/** All records of a target. Whoever made them may have written its name in another case. */
 export async function recordsOf(root: string, iqn: string): Promise<readonly RecordFile[]> {
+  return await recordsWhere(root, (target) => target.toLowerCase() === iqn.toLowerCase());
+}
+
+/** All records of the targets whose names are wanted. */
+export async function recordsWhere(root: string, isWanted: (iqn: string) => boolean): Promise<readonly RecordFile[]> {
   const records: RecordFile[] = [];
   for (const folder of await recordFolders(root)) {
-    // Whoever made the records may have written the name in another case.
-    const targets = (await names(folder)).filter((name) => name.toLowerCase() === iqn.toLowerCase());
+    const targets = (await names(folder)).filter(isWanted);
     for (const target of targets) records.push(...(await recordsIn(join(folder, target))));
   }
   return records;

@@ -12,6 +12,8 @@ export interface IscsiVolume {
   readonly portals: readonly Portal[];
   /** The record of iscsiadm's that says by which network interface to connect. Undefined: whichever the routes say. */
   readonly interface?: string | undefined;
+  /** As it was given. */
+  readonly context: VolumeContext;
 }
 
 /** What tells volumes apart: a target's name is unique in the world, wherever it listens. */
@@ -31,7 +33,7 @@ export function volumeOf(context: VolumeContext): IscsiVolume {
   if (portals.length === 0) {
     throw new CallError('INVALID_ARGUMENT', 'the volume context has neither `portal` nor `portals`');
   }
-  return { iqn, lun, portals, interface: interfaceOf(context) };
+  return { iqn, lun, portals, interface: interfaceOf(context), context };
 }
 
 /** Volumes are often given an empty one, or the one that there always is. */

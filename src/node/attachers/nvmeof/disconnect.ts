@@ -1,9 +1,9 @@
 import type { CallContext } from '../../../core/call.ts';
 import { asCallError, CallError } from '../../../core/errors.ts';
 import { refuseInUse } from '../../device-in-use.ts';
-import type { MountTable } from '../../mount-table.ts';
 import { flushMultipath, multipathOf } from '../../multipath.ts';
 import { poll } from '../../poll.ts';
+import { whyUsed } from '../../why-used.ts';
 import type { Identity } from '../attacher.ts';
 import type { Connector } from './connect.ts';
 import { readSubsystem } from './subsystem.ts';
@@ -25,10 +25,10 @@ export async function disconnect(
     call.log.info('a subsystem stays connected, for another of its namespaces is in use', { nqn, nsid: other, why });
   const wanted = (await others()).find((other) => other.nqn === nqn && other.nsid !== nsid);
   if (wanted) return stay(wanted.nsid, 'a volume of this node has it');
-  const table = await tools.readTable();
   for (const disk of disks.filter((one) => one.nsid !== nsid)) {
     const map = await multipathOf(places.sysfs, [disk.name]);
-    const why = await whyUsed(call, table, map?.device ?? disk.name, map?.number ?? disk.number);
+    const onTop = map ? { name: map.device, number: map.number } : disk;
+    const why = await whyUsed(call, { ...tools, sysfs: places.sysfs }, onTop, refuseInUse);
     if (why !== undefined) return stay(disk.nsid, why);
   }
   for (const { name } of disks) {
@@ -57,22 +57,4 @@ export async function disconnect(
         `${nqn} cannot be disconnected: /sys has to be writable (a privileged container)`,
       )
     : new CallError('UNAVAILABLE', `the connections to ${nqn} do not end`);
-}
-
-async function whyUsed(
-  call: CallContext,
-  table: MountTable,
-  name: string,
-  number: string,
-): Promise<string | undefined> {
-  // A block volume is a mount of the device node, which is at the root of /dev.
-  const mount = table.mounts.find((one) => one.device === number || one.root === `/${name}`);
-  if (mount) return `it is mounted at ${mount.mountPoint}`;
-  try {
-    await refuseInUse(call, number);
-    return undefined;
-  } catch (error) {
-    if (call.signal.aborted) throw error;
-    return asCallError(error).message;
-  }
 }
