@@ -108,7 +108,7 @@ async function nodeThere(name: string, device: string): Promise<string> {
 
 async function inUse(path: string, disk: string): Promise<CallError> {
   const devices = [disk, ...(await partitionsOf(disk))];
-  const built = [...(await Promise.all(devices.map(deviceHolders))).flat(), ...(await readOnlyOnes(disk))];
+  const built = [...(await Promise.all(devices.map((one) => deviceHolders(one)))).flat(), ...(await readOnlyOnes(disk))];
   const holders = built.map((name) => `/dev/${name}`);
   const mounted = holders.length > 0 ? [] : await findMounted(devices);
   const by = [...new Set([...holders, ...mounted])].slice(0, 5).join(', ') || 'the kernel or another mount namespace';
