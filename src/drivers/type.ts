@@ -20,10 +20,25 @@ export interface DriverType<Options = unknown> {
   readonly schema: GenericSchema<unknown, Options>;
   /** The smallest document the schema accepts. `switchboard drivers` makes a driver from it to tell its capabilities. */
   readonly example: unknown;
+  /** Where the driver works on a share of a server, if it does. */
+  sharePlace?(options: Options): SharePlace;
   /** Loads the libraries that only these options need. Await it before {@link create}. */
   prepare?(options: Options): Promise<void>;
   /** Makes the driver. No input or output, no timers: those begin with the first call. Throws CallError for settings that cannot work. */
   create(options: Options, environment: DriverEnvironment): Driver;
+}
+
+/** A folder of this machine where a share of a server is worked on. Of two shares at one place, one would be taken for the other. */
+export interface SharePlace {
+  readonly base: string;
+  /** In one spelling: equal for the same share of the same server. */
+  readonly share: string;
+  /** The path on the server. */
+  readonly path: string;
+  /** How it comes there: `controllerMount`. */
+  readonly mount: 'never' | 'auto' | 'local';
+  /** It is known to be mounted by another name. */
+  readonly isRenamed: boolean;
 }
 
 /** What the process tells a driver about where it runs. */

@@ -59,6 +59,11 @@ export function pathKey(path: string): string {
   return `/${path.split('/').filter(Boolean).join('/')}`;
 }
 
+/** The address of the server of a mount of NFS or SMB, in the spelling of {@link hostKey}; empty when the options do not tell. */
+export function addressOf(superOptions: readonly string[]): string {
+  return hostKey(superOptions.find((option) => option.startsWith('addr='))?.slice('addr='.length) ?? '');
+}
+
 /**
  * What the server of a mount is remembered by. A server of another protocol at the same address, or at another port, is another one. Undefined
  * for mounts that no server is known of.

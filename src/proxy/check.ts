@@ -11,6 +11,7 @@ import { listFolder } from './connections.ts';
 import type { ProxyEnvironment } from './environment.ts';
 import { createLocalNode } from './local-node.ts';
 import { compileRules } from './node-topology.ts';
+import { type PlacedConnection, placeConflicts } from './place-conflicts.ts';
 
 export interface ConnectionReport {
   readonly name: string;
@@ -61,7 +62,13 @@ export async function checkConnections(
   if (defaultConnection !== undefined && !names.includes(defaultConnection)) {
     note('warning', 'proxy.defaultConnection', `there is no connection "${defaultConnection}"`);
   }
-  const connections = await Promise.all(names.map((name) => checkConnection(config, environment, name)));
+  const placed: PlacedConnection[] = [];
+  const reports = await Promise.all(names.map((name) => checkConnection(config, environment, name, placed)));
+  const conflicts = placeConflicts(placed);
+  const connections = reports.map((report) => {
+    const more = conflicts.filter(({ file }) => file === report.file);
+    return more.length > 0 ? { ...report, problems: [...report.problems, ...more] } : report;
+  });
   return { connections, problems };
 }
 
@@ -78,6 +85,7 @@ async function checkConnection(
   config: ProxyConfig,
   environment: ProxyEnvironment,
   name: string,
+  placed: PlacedConnection[],
 ): Promise<ConnectionReport> {
   const file = join(config.proxy.configFolder, name + connectionFileEnding);
   const { nodeId, nodeTopology } = config.proxy;
@@ -88,6 +96,8 @@ async function checkConnection(
     const parsed = connectionParser(config, environment)(await readConfigFile(file), file);
     driver = parsed.type.name;
     problems = parsed.warnings;
+    const place = parsed.type.sharePlace?.(parsed.options);
+    if (place) placed.push({ name, file, ...place });
     await parsed.type.prepare?.(parsed.options);
     const localNode = createLocalNode(nodeId, nodeTopology, environment, environment.log);
     const made = makeConnection(name, parsed, environment, await localNode.view(), nodeTopology.prefix);

@@ -1,96 +1,20 @@
 /** What a controller takes for its share, and how it mounts one: with a mount table, a `mount` and an `umount` of their own. */
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { hostname, tmpdir } from 'node:os';
+import { mkdir } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import * as v from 'valibot';
-import { CommandFailed } from '../../src/backends/exec/command-failed.ts';
-import type { Command, RunCommand } from '../../src/backends/exec/run.ts';
-import { defaultTimeLimits } from '../../src/backends/exec/time-limits.ts';
 import { driverFromExample, idleEnvironment } from '../../src/cli/driver-from-example.ts';
 import { detachedContext } from '../../src/core/call.ts';
 import { asCallError } from '../../src/core/errors.ts';
-import { createLogger, silentLogger } from '../../src/core/logger.ts';
+import { silentLogger } from '../../src/core/logger.ts';
 import { localFiles } from '../../src/drivers/directory/files.ts';
-import { createShareGuard, type ShareGuard } from '../../src/drivers/directory/share-guard.ts';
-import { createShareMount, type ShareMountOptions } from '../../src/drivers/directory/share-mount.ts';
+import { createShareGuard } from '../../src/drivers/directory/share-guard.ts';
 import { driverType } from '../../src/drivers/index.ts';
-import { parseMountTable } from '../../src/node/mount-table.ts';
+import { Machine, makeFolder, makeSite, mountOf, rootLine, sightOf } from './share-machine.ts';
 
 const call = detachedContext(silentLogger);
-const rootLine = '1 0 8:1 / / rw - ext4 /dev/sda1 rw';
-
-/** A machine with a table of mounts that its programs change. */
-class Machine {
-  readonly lines = [rootLine];
-  readonly commands: Command[] = [];
-  failing: string | undefined;
-  readonly readTable = async () => parseMountTable(this.lines.join('\n'));
-
-  readonly run: RunCommand = async (_call, command) => {
-    this.commands.push(command);
-    const { program, args } = command;
-    const ok = { code: 0, stdout: '', stderr: '' };
-    if (this.failing !== undefined) {
-      throw new CommandFailed({ program, exitCode: 32, signal: null, stdout: '', stderr: this.failing });
-    }
-    const place = args.at(-1) ?? '';
-    const at = this.lines.findLastIndex((line) => line.split(' ')[4] === place);
-    if (program === 'umount' && at > 0) this.lines.splice(at, 1);
-    if (program === 'mount') this.mount(args.at(-2) ?? '', place, args[args.indexOf('-t') + 1]);
-    return ok;
-  };
-
-  mount(source: string, place: string, type = 'nfs'): void {
-    this.lines.push(`${this.lines.length + 1} 1 0:${this.lines.length} / ${place} rw - ${type} ${source} rw`);
-  }
-
-  ran(): string[] {
-    return this.commands.map(({ program, args }) => `${program} ${args.join(' ')}`);
-  }
-}
-
-async function makeFolder(t: TestContext): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'share-'));
-  t.after(() => rm(folder, { recursive: true, force: true }));
-  return folder;
-}
-
-interface Site {
-  readonly machine: Machine;
-  readonly base: string;
-  readonly guard: ShareGuard;
-  readonly lines: string[];
-}
-
-async function makeSite(t: TestContext, host = 'nas', mount?: Partial<ShareMountOptions>): Promise<Site> {
-  const base = await makeFolder(t);
-  const machine = new Machine();
-  const lines: string[] = [];
-  const log = createLogger({ level: 'info', format: 'text', write: (line) => lines.push(line) });
-  const { readTable } = machine;
-  const options = { base, host, title: `${host}:/x`, files: localFiles, readTable, log };
-  const guard = createShareGuard({
-    ...options,
-    mount: mount && { ...mountOf(machine, base, mount), hold: async () => {} },
-  });
-  return { machine, base, guard, lines };
-}
-
-function mountOf(machine: Machine, place: string, more: Partial<ShareMountOptions> = {}) {
-  return createShareMount({
-    place,
-    context: { node_attach_driver: 'nfs', server: 'nas', share: '/x' },
-    flags: ['nfsvers=4.2'],
-    credentials: undefined,
-    title: 'nas:/x',
-    tools: { run: machine.run, limits: defaultTimeLimits, settings: {}, readTable: machine.readTable },
-    log: silentLogger,
-    ...more,
-  });
-}
-
 const refused = { code: 'FAILED_PRECONDITION', message: /nas:\/x is not mounted at .*controllerMount: auto/ };
 
 test('a share that is mounted is used, and missed when it is not any more, whatever lies below', async (t) => {
@@ -106,7 +30,8 @@ test('a folder below the mount that is not there yet is on the share', async (t)
   const { machine, base } = await makeSite(t);
   machine.mount('nas:/x', base);
   const { readTable } = machine;
-  const options = { host: 'nas', title: 'nas:/x', files: localFiles, readTable, log: silentLogger };
+  const sight = sightOf('nas', '/x/not/yet');
+  const options = { host: 'nas', title: 'nas:/x', sight, files: localFiles, readTable, log: silentLogger };
   await createShareGuard({ ...options, base: join(base, 'not/yet') }).ready(call);
 });
 
@@ -158,7 +83,7 @@ test('at the end it is unmounted whoever mounted it, but nothing else is', async
   const other = mountOf(machine, base);
   await other.ensure(call, async () => true);
   await other.close();
-  const unused = mountOf(machine, base, { context: { node_attach_driver: 'nfs', server: 'nas', share: '/y' } });
+  const unused = mountOf(machine, base, { sight: sightOf('nas', '/y') });
   await unused.close();
   assert.equal(machine.lines.length, 2);
 });
@@ -181,7 +106,9 @@ test('a mount that is stale is said to be, and made anew where it may be', async
   const error = Object.assign(new Error('Unknown system error -116: …'), { code: 'Unknown system error -116' });
   assert.deepEqual([asCallError(error).code, asCallError(error).message], ['UNAVAILABLE', 'ESTALE: …']);
   const files = { ...localFiles, realPath: async () => (stale ? Promise.reject(error) : base) };
-  const options = { base, host: 'nas', title: 'nas:/x', files, readTable: machine.readTable, log: silentLogger };
+  const { readTable } = machine;
+  const sight = sightOf('nas');
+  const options = { base, host: 'nas', title: 'nas:/x', sight, files, readTable, log: silentLogger };
   await assert.rejects(createShareGuard(options).ready(call), {
     code: 'UNAVAILABLE',
     message: /is stale: mount it anew/,

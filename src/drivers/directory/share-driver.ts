@@ -4,9 +4,9 @@ import * as v from 'valibot';
 import { processTimeLimits } from '../../backends/exec/time-limits.ts';
 import { advertisedFrom, type CommonOptions, commonEntries } from '../../config/common.ts';
 import type { Driver } from '../../core/driver.ts';
-import { isWithin, type Mount, type MountTable, readMountTable } from '../../node/mount-table.ts';
+import { readMountTable } from '../../node/mount-table.ts';
 import { createNodePlane } from '../../node/plane.ts';
-import { type ShareSource, shareSourceOf } from '../../node/share-source.ts';
+import { hostKey, pathKey, type ShareFamily, type ShareSource } from '../../node/share-source.ts';
 import { fileSystemRules } from '../common/capability-check.ts';
 import { compileIdTemplate, loadTemplates } from '../common/id-template.ts';
 import type { DriverEnvironment, DriverType } from '../type.ts';
@@ -22,6 +22,7 @@ import { createProjectQuotas } from './project-quota.ts';
 import { createShareGuard } from './share-guard.ts';
 import { createShareMount } from './share-mount.ts';
 import { type ShareOptions, shareEntries } from './share-options.ts';
+import { createShareSight, shareText } from './share-sight.ts';
 
 /** What one kind of share differs from another in. */
 export interface ShareKind {
@@ -31,7 +32,7 @@ export interface ShareKind {
   /** The name of its configuration block. */
   readonly block: string;
   /** Its `node_attach_driver`. */
-  readonly attachDriver: string;
+  readonly attachDriver: ShareFamily;
   readonly fsTypes: readonly string[];
   /** Entries of its block in place of the usual ones. */
   readonly entries?: v.ObjectEntries;
@@ -45,7 +46,7 @@ export interface ShareKind {
   readonly mountGroup?: boolean;
   /** The `share` of a volume's context, from the path on the server. */
   shareOf(path: string): string;
-  /** What the mount table calls such a share. */
+  /** The share, for people. */
   sourceOf(host: string, share: string): string;
 }
 
@@ -59,6 +60,12 @@ export function shareDriverType(kind: ShareKind): DriverType<Options> {
     summary: kind.summary,
     schema: schema as unknown as v.GenericSchema<unknown, Options>,
     example: { driver: name, [block]: kind.example },
+    sharePlace(options) {
+      const { controllerBasePath, controllerMount, controllerMountSource } = options[block] as ShareOptions;
+      const share = shareOf(kind, options[block] as ShareOptions);
+      const isRenamed = controllerMountSource !== undefined;
+      return { base: controllerBasePath, share: shareText(share), path: share.path, mount: controllerMount, isRenamed };
+    },
     async prepare(options) {
       if (options._private?.csi?.volume?.idTemplate) await loadTemplates();
     },
@@ -72,6 +79,7 @@ function createDriver(kind: ShareKind, options: Options, environment: DriverEnvi
   const { shareHost: host, controllerBasePath: base, controllerMount } = settings;
   const context = contextMaker(kind, options, settings);
   const title = kind.sourceOf(host, kind.shareOf(settings.shareBasePath));
+  const sight = createShareSight(shareOf(kind, settings), kind.fsTypes[0] ?? '', settings.controllerMountSource);
   const limits = processTimeLimits();
   const tools = { run, limits, settings: {}, readTable: readMountTable };
   const isLocal = controllerMount === 'local';
@@ -86,14 +94,17 @@ function createDriver(kind: ShareKind, options: Options, environment: DriverEnvi
           context: context(''),
           flags: [...(kind.mountOptions ?? []), ...(settings.controllerMountOptions ?? [])],
           credentials: settings.controllerMountCredentials,
+          sight,
           title,
           tools,
           log,
         })
       : undefined;
   const held = mount && { ...mount, hold: child.hold };
-  const guard = createShareGuard({ base, host, title, files, readTable: readMountTable, mount: held, log });
-  const directory = directoryOf(kind, options, environment, { files, context });
+  const guard = createShareGuard({ base, host, title, sight, files, readTable: readMountTable, mount: held, log });
+  const mountPointsOf = async (path: string) =>
+    sight.mountPointsOf(await readMountTable(), posix.relative(settings.controllerBasePath, path), guard.shown());
+  const directory = directoryOf(kind, options, environment, { files, context, mountPointsOf });
   const operations = directoryOperations(directory, isLocal ? undefined : guard.ready);
   return {
     name: kind.name,
@@ -112,8 +123,13 @@ function createDriver(kind: ShareKind, options: Options, environment: DriverEnvi
       await operations.close();
       await child.close();
       await mount?.close();
+      guard.close();
     },
   };
+}
+
+function shareOf(kind: ShareKind, { shareHost, shareBasePath }: ShareOptions): ShareSource {
+  return { family: kind.attachDriver, host: hostKey(shareHost), path: pathKey(kind.shareOf(shareBasePath)) };
 }
 
 type ContextMaker = (path: string) => Readonly<Record<string, string>>;
@@ -136,11 +152,12 @@ function contextMaker(
 interface Parts {
   readonly files: Files;
   readonly context: ContextMaker;
+  readonly mountPointsOf: NonNullable<Directory['mountPointsOf']>;
 }
 
 function directoryOf(kind: ShareKind, options: Options, environment: DriverEnvironment, parts: Parts): Directory {
   const { run, log, maxIdBytes } = environment;
-  const { files, context } = parts;
+  const { files, context, mountPointsOf } = parts;
   const settings = options[kind.block] as ShareOptions;
   const volume = options._private?.csi?.volume;
   const layout = layoutOf(settings.controllerBasePath);
@@ -161,29 +178,9 @@ function directoryOf(kind: ShareKind, options: Options, environment: DriverEnvir
     party: partyOf(environment, { instanceId: options.instance_id, perNode: false }),
     maxIdBytes,
     contextOf: (volumeId) => context(posix.join('v', volumeId)),
-    mountPointsOf: async (path) => {
-      const share = context(posix.relative(layout.base, path)).share ?? '';
-      return mountPointsOf(kind.fsTypes[0] ?? '', kind.sourceOf(settings.shareHost, share), await readMountTable());
-    },
+    mountPointsOf,
     onServer: settings.controllerMount !== 'local',
     quotas: createProjectQuotas({ enforce: false, layout, files, hostView, run }),
     retain: volume?.deleteStrategy === 'retain',
   };
-}
-
-/** Where on this node a share, or something in it, is mounted. The share itself is not looked at. */
-function mountPointsOf(fsType: string, source: string, table: MountTable): readonly string[] {
-  const wanted = shareSourceOf({ fsType, source });
-  return table.mounts
-    .filter((mount) => {
-      const found = shareSourceOf(mount);
-      if (!wanted || found?.family !== wanted.family || found.host !== wanted.host) return false;
-      return isWithin(pathShown(mount, found), wanted.path);
-    })
-    .map((mount) => mount.mountPoint);
-}
-
-/** Some kernels show a folder of an SMB share as a folder of a mount of the whole share. */
-function pathShown({ root }: Mount, { family, path }: ShareSource): string {
-  return family === 'smb' && root !== '/' ? `/${path.split('/')[1]}${root}` : path;
 }

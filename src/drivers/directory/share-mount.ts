@@ -1,7 +1,7 @@
 /**
  * Mounting the share where the controller works on it (`controllerMount: auto`), by the same code that mounts volumes on nodes.
  *
- * It is unmounted when the last driver of this process that has used it is closed, whoever mounted it: a killed process may have. Another process
+ * It is unmounted when the last driver of this process that has used it there is closed, whoever mounted it: a killed process may have. Another process
  * that still works there holds it, and then it stays.
  */
 import type { CallContext } from '../../core/call.ts';
@@ -13,14 +13,13 @@ import { attachers } from '../../node/attachers/index.ts';
 import { ensureMounted } from '../../node/ensure-mounted.ts';
 import { withLock } from '../../node/keyed-lock.ts';
 import { splitFlags } from '../../node/mount-options.ts';
-import type { Mount } from '../../node/mount-table.ts';
 import { preparePlace } from '../../node/paths.ts';
-import { pathKey, shareSourceOf } from '../../node/share-source.ts';
 import type { NodeTools } from '../../node/tools.ts';
 import { unmountAll } from '../../node/unmount.ts';
 import { wantShare } from '../../node/want-share.ts';
 import { createOutage } from './outage.ts';
 import type { ShareOptions } from './share-options.ts';
+import type { ShareSight } from './share-sight.ts';
 
 export interface ShareMountOptions {
   readonly place: string;
@@ -28,6 +27,7 @@ export interface ShareMountOptions {
   readonly context: VolumeContext;
   readonly flags: readonly string[];
   readonly credentials: ShareOptions['controllerMountCredentials'];
+  readonly sight: ShareSight;
   /** For people. */
   readonly title: string;
   readonly tools: NodeTools;
@@ -40,14 +40,14 @@ export interface ShareMount {
   close(): Promise<void>;
 }
 
-/** The places where shares are mounted, with the drivers that use them. After a change of configuration there are two for a while. */
-const users = new Map<string, Set<symbol>>();
+/** The places where shares are mounted, with the drivers that use them and what each has there. After a change of configuration there are two for a while. */
+const users = new Map<string, Map<symbol, string>>();
 
 /** Milliseconds for unmounting when the driver is closed. */
 const closeLimitMs = 5000;
 
 export function createShareMount(options: ShareMountOptions): ShareMount {
-  const { place, context, title, tools, log } = options;
+  const { place, context, sight, title, tools, log } = options;
   const self = Symbol(title);
   const outage = createOutage(title);
   const lockKey = `share ${place}`;
@@ -73,12 +73,23 @@ export function createShareMount(options: ShareMountOptions): ShareMount {
     log.info('mounted the share for the controller', { share: title, path: place });
   }
 
+  /** Its own former share may be mounted there until the last call that uses it has ended. */
+  async function requireVacant(): Promise<void> {
+    const former = [...(users.get(place)?.values() ?? [])].find((one) => one !== title);
+    if (former === undefined || (await tools.readTable()).at(place) === undefined) return;
+    throw new CallError(
+      'UNAVAILABLE',
+      `${title} cannot be mounted at ${place} while ${former} is used there; it is unmounted when nothing uses it any more`,
+    );
+  }
+
   return {
     ensure(call, isThere) {
-      use(place, self);
+      users.set(place, (users.get(place) ?? new Map<symbol, string>()).set(self, title));
       // Nobody may unmount it between the look and the use.
       return withLock(lockKey, call.signal, async () => {
         if (await isThere()) return;
+        await requireVacant();
         outage.throwIfPausing();
         try {
           await mount(call);
@@ -92,30 +103,18 @@ export function createShareMount(options: ShareMountOptions): ShareMount {
     async close() {
       const signal = AbortSignal.timeout(closeLimitMs);
       await withLock(lockKey, signal, async () => {
-        const wasUser = users.get(place)?.delete(self);
-        if (!wasUser || users.get(place)?.size) return;
-        users.delete(place);
+        const all = users.get(place);
+        if (!all?.delete(self) || [...all.values()].includes(title)) return;
+        if (all.size === 0) users.delete(place);
         const table = await tools.readTable();
-        const top = table.at(place);
-        if (top && isShare(top, context)) await unmountAll(detachedContext(log, signal), tools, table, place);
+        if (table.at(place) === undefined) return;
+        const call = detachedContext(log, signal);
+        if ((await sight.at(call, table, place)).is === 'share') await unmountAll(call, tools, table, place);
       }).catch((error: unknown) => {
         log.warn('the share stays mounted', { share: title, path: place, error });
       });
     },
   };
-}
-
-function isShare(mount: Mount, context: VolumeContext): boolean {
-  const found = shareSourceOf(mount);
-  return (
-    found !== undefined && found.family === context.node_attach_driver && found.path === pathKey(context.share ?? '')
-  );
-}
-
-function use(place: string, user: symbol): void {
-  const all = users.get(place);
-  if (all) all.add(user);
-  else users.set(place, new Set([user]));
 }
 
 /** By the names that a node gets them under. */

@@ -22,6 +22,8 @@ export const shareEntries = {
    * `controllerBasePath` is the server's own folder, on this machine.
    */
   controllerMount: v.optional(v.picklist(['never', 'auto', 'local']), 'never'),
+  /** What the table of mounts calls the folder at `controllerBasePath`, where that is not the share as nodes mount it: `nas-2:/export/csi`. */
+  controllerMountSource: v.optional(v.pipe(v.string(), v.nonEmpty())),
   /** Options of that mount. */
   controllerMountOptions: v.optional(v.array(v.string())),
   /** Whom the server is to take this machine for (SMB). */

@@ -1,6 +1,6 @@
 import { isIP, isIPv6 } from 'node:net';
 import { secretFlags } from '../node-secret.ts';
-import { hostKey, pathKey, shareSourceOf } from '../share-source.ts';
+import { addressOf, hostKey, pathKey, shareSourceOf } from '../share-source.ts';
 import type { MakeAttacher } from './attacher.ts';
 import { otherNames } from './other-names.ts';
 import { shareAddress } from './share-address.ts';
@@ -36,10 +36,6 @@ export const nfs: MakeAttacher = () => ({
     };
   },
 });
-
-function addressOf(superOptions: readonly string[]): string {
-  return hostKey(superOptions.find((option) => option.startsWith('addr='))?.slice('addr='.length) ?? '');
-}
 
 /**
  * By default mount.nfs(8) tries for two minutes to reach a server that refuses; whoever calls knows better when to try again. In the background
