@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
+import { collectOutput } from '../../src/backends/exec/bounded-output.ts';
 import { CommandFailed } from '../../src/backends/exec/command-failed.ts';
 import type { HostStrategy } from '../../src/backends/exec/host-strategy.ts';
 import { type CommandEvent, createRunner, type RunnerOptions } from '../../src/backends/exec/runner.ts';
@@ -195,6 +197,25 @@ test('a daemon that a program leaves behind does not hold the command, and lives
   t.after(() => process.kill(daemon, 'SIGKILL'));
   assert.equal(output.code, 0);
   assert.equal(await ended(daemon), false);
+});
+
+test('what a program wrote before it ended is read, however long this process is held up', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'exec-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const marker = join(folder, 'marker');
+  const child = spawn('sh', ['-c', 'echo written; touch "$0"; exec sleep 600', marker], { detached: true });
+  t.after(() => child.kill('SIGKILL'));
+  const output = collectOutput(child.stdout, 1000);
+  const limits = { signal: call.signal, timeoutMs: 60_000, overLimit: 'too long', killGraceMs: 10, abandonMs: 10 };
+  const ending = supervise(child, limits);
+  // The end of many children may be told at once, after the output of only some of them was looked at; and then something else may take long.
+  await setImmediate();
+  child.emit('exit', 0, null);
+  const pause = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
+  while (!existsSync(marker)) pause();
+  pause();
+  assert.equal((await ending).exitCode, 0);
+  assert.equal(output.text(), 'written\n');
 });
 
 test('a child that cannot be ended is left behind', async (t) => {

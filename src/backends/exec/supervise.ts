@@ -27,6 +27,8 @@ export interface Ending {
 
 /** How long the pipes of a child that has ended may stay open: daemons that a mount helper leaves behind inherit and keep them. */
 const drainMs = 200;
+/** In how many turns of the event loop they may have more to say after that. */
+const drainTurns = 100;
 
 /** Resolves when the child is reaped and its output read, or was given up. The child must lead a process group of its own. Never rejects. */
 export function supervise(child: ChildProcess, limits: Supervision): Promise<Ending> {
@@ -45,6 +47,15 @@ export function supervise(child: ChildProcess, limits: Supervision): Promise<End
       limits.signal.removeEventListener('abort', onAbort);
       for (const stream of child.stdio ?? []) stream?.destroy();
       resolve({ exitCode, signal: exitSignal, reason, abandoned: false, ...more });
+    };
+    // What a child wrote before it ended may not have been read however long ago that was: where the event loop was held up, timers come before pipes.
+    let heard = 0;
+    const hear = () => heard++;
+    child.stdout?.on('data', hear);
+    child.stderr?.on('data', hear);
+    const drain = (turns: number) => {
+      const before = heard;
+      setImmediate(() => (heard === before || turns === 0 ? finish() : drain(turns - 1)));
     };
     const end = (why: CallError) => {
       if (reason) return;
@@ -69,7 +80,7 @@ export function supervise(child: ChildProcess, limits: Supervision): Promise<End
       limits.signal.removeEventListener('abort', onAbort);
       // Its own children may have ignored the SIGTERM that ended it.
       if (reason) killGroup(child, 'SIGKILL');
-      later(drainMs, finish);
+      later(drainMs, () => drain(drainTurns));
     });
     child.once('close', () => finish());
     later(limits.timeoutMs, () => end(new CallError('DEADLINE_EXCEEDED', limits.overLimit)));
