@@ -1,6 +1,8 @@
 /** The server as parts plugged together: driver, pipeline, CSI service, listening sockets. Tests and benchmarks use it in their own process. */
 import { resolve } from 'node:path';
+import { isExecutable } from '../backends/exec/own-program.ts';
 import { createRunner } from '../backends/exec/runner.ts';
+import { createStarter } from '../backends/exec/starter.ts';
 import { createSshHosts } from '../backends/ssh/ssh-hosts.ts';
 import type { Driver } from '../core/driver.ts';
 import type { Logger } from '../core/logger.ts';
@@ -23,6 +25,7 @@ import { openDriver } from './open-driver.ts';
 import type { ServeSettings } from './serve-settings.ts';
 import type { Shell } from './shell.ts';
 import { atSpecVersion } from './spec-version.ts';
+import { claimState, type StateClaim } from './state-claim.ts';
 
 export interface ServerOptions {
   readonly config: MainConfig;
@@ -65,6 +68,7 @@ export async function startServer({ config, settings, env, log }: ServerOptions)
     strategy: tools.strategy,
     placeOf: tools.placeOf,
     searchPath: host.searchPath,
+    startChild: isExecutable() ? createStarter() : undefined,
     onCommand: ({ program, outcome, milliseconds }) =>
       metrics.backendAnswered({ backend: 'exec', request: program, outcome, seconds: milliseconds / 1000 }),
   });
@@ -102,25 +106,29 @@ export async function startServer({ config, settings, env, log }: ServerOptions)
     docker && modes.length === 2
       ? openDockerDoor(driver, { settings: docker, pipeline, log, requireSeen })
       : noDockerDoor;
+  let claim: StateClaim | undefined;
   let listener: Listener | undefined;
   let dockerListener: Listener | undefined;
   let http: OpenHttpDoor | undefined;
   try {
+    claim = await claimFor(settings, stateDirectory, log);
     listener = await listen({ ...settings, endpoints, log, onHttp2: frontend.accept, onHttp1: door.accept });
     dockerListener = docker?.endpoint === undefined ? undefined : await listenForDocker(docker.endpoint, door, log);
     const addresses = [...listener.addresses, ...(dockerListener?.addresses ?? [])];
     const plugin = { name: csiName, nodeName, modes, version, commit, addresses };
     http = await httpDoor?.open({ driver, pipeline, plugin, log });
   } catch (error) {
-    await Promise.all([listener?.close(), dockerListener?.close()]);
+    await Promise.all([listener?.close(), dockerListener?.close(), claim?.release()]);
     await driver.close();
     throw error;
   }
+  claim?.serving();
   const { addresses, stopAccepting, close } = listener;
   void door.begin();
 
   async function shutDown(limitMs: number): Promise<void> {
     http?.stopping();
+    claim?.stopping();
     await Promise.all([stopAccepting(), dockerListener?.stopAccepting()]);
     await Promise.all([frontend.stop(limitMs), door.stop(limitMs)]);
     const ended = Promise.allSettled([
@@ -131,6 +139,7 @@ export async function startServer({ config, settings, env, log }: ServerOptions)
       http?.close(),
     ]);
     if (!(await within(graceMs, ended))) log.warn('some work did not end; it is left behind');
+    await claim?.release();
   }
 
   let stopping: Promise<void> | undefined;
@@ -145,6 +154,20 @@ export async function startServer({ config, settings, env, log }: ServerOptions)
       return stopping;
     },
   };
+}
+
+/** Controllers remember nothing of this machine, so there may be any number of them; nodes and Docker's plugin do. */
+async function claimFor(
+  { csiName, modes, docker, endpoints }: ServerOptions['settings'],
+  stateDirectory: string | undefined,
+  log: Logger,
+): Promise<StateClaim | undefined> {
+  // Plugins of other names have volumes at other places.
+  const node = modes.node ? [`node.${encodeURIComponent(csiName)}`] : [];
+  const isDockers = docker?.endpoint !== undefined || endpoints.some((one) => one.includes('/run/docker/plugins/'));
+  const claims = [...node, ...(isDockers ? ['docker'] : [])];
+  if (stateDirectory === undefined || claims.length === 0) return undefined;
+  return await claimState({ stateDirectory, claims, endpoints, log });
 }
 
 /** Loaded only when it is wanted, so that others start without it. */

@@ -24,7 +24,9 @@ export async function launch(subject: Subject, folder: string): Promise<Launched
   if (!subject.prepare) throw new Error(`${subject.name} cannot be started`);
   const { command, endpoint } = await subject.prepare(folder);
   const began = performance.now();
-  const program = await startProgram(command, { logFile: join(folder, 'log') });
+  // Those that run side by side have one each.
+  const env = { SWITCHBOARD_STATE_DIR: join(folder, 'state') };
+  const program = await startProgram(command, { logFile: join(folder, 'log'), env });
   try {
     await listening(endpoint, program, began + patienceMs);
     const client = connect(endpoint);

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync } from 'node:fs';
 import { access, mkdir, mkdtemp, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,11 +30,15 @@ async function folder(t: TestContext): Promise<string> {
 
 function serve(t: TestContext, args: readonly string[], env: Record<string, string> = {}): Server {
   const { PATH = '', NODE_OPTIONS = '' } = process.env;
+  const own = mkdtempSync(join(tmpdir(), 'cli-serve-state-'));
   const child = spawn(process.execPath, [main, ...args], {
-    env: { PATH, NODE_OPTIONS, ...env },
+    env: { PATH, NODE_OPTIONS, SWITCHBOARD_STATE_DIR: own, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  t.after(() => child.kill('SIGKILL'));
+  t.after(async () => {
+    child.kill('SIGKILL');
+    await rm(own, { recursive: true, force: true });
+  });
   let err = '';
   child.stderr.on('data', (chunk) => {
     err += chunk;
@@ -105,6 +110,39 @@ describe('without a configuration', () => {
     assert.equal(await readFile(join(connections, 'mine.yaml'), 'utf8'), own);
     server.child.kill('SIGINT');
     assert.equal((await server.ended).code, 0);
+  });
+});
+
+describe('two servers with one state directory', () => {
+  test('of two nodes of one name the second ends with the process of the first; controllers and other names may be beside it', async (t) => {
+    const path = await folder(t);
+    const { config } = await withPipe(path);
+    const env = { SWITCHBOARD_STATE_DIR: join(path, 'state') };
+    const start = (name: string, ...args: string[]) =>
+      serve(t, ['--config', config, '--endpoint', join(path, name), ...args], env);
+    const first = start('first.sock');
+    await first.logged('ready');
+    const { code, err } = await start('second.sock').ended;
+    assert.equal(code, 1);
+    assert.match(
+      err,
+      new RegExp(`works with the state directory \\S+/state: process ${first.child.pid} .*/first\\.sock`),
+    );
+    assert.equal(await exists(join(path, 'second.sock')), false);
+    const beside = [
+      start('controller.sock', '--csi-mode', 'controller'),
+      start('other.sock', '--csi-name', 'other.csi'),
+    ];
+    for (const one of beside) await one.logged('ready');
+    const cleaned = await switchboard(['node', 'cleanup', '--json', '--yes'], env);
+    assert.deepEqual([cleaned.code, JSON.parse(cleaned.out).leftovers], [0, []]);
+    first.child.kill('SIGKILL');
+    await first.ended;
+    const third = start('third.sock');
+    await third.logged('ready');
+    third.child.kill('SIGTERM');
+    assert.equal((await third.ended).code, 0);
+    await start('fourth.sock').logged('ready');
   });
 });
 

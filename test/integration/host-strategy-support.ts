@@ -98,7 +98,7 @@ mkdir -p "$root$state/connections"
 printf 'driver: proxy\\nproxy: { configFolder: %s, nodeTopology: { type: node } }\\n' "$state/connections" >"$root$state/main.yaml"
 printf 'driver: local-hostpath\\nlocal-hostpath: { shareBasePath: /none, controllerBasePath: /none }\\n' >"$root$state/connections/c.yaml"
 socket="unix://$state/csi.sock"
-env -i PATH="$PATH" $serverEnv $inside "$program" serve --config "$state/main.yaml" --endpoint "$socket" --log-level debug --log-format json $options >"$folder/log" 2>&1 &
+env -i PATH="$PATH" SWITCHBOARD_STATE_DIR="$state" $serverEnv $inside "$program" serve --config "$state/main.yaml" --endpoint "$socket" --log-level debug --log-format json $options >"$folder/log" 2>&1 &
 server=$!
 ctl() { env -i PATH="$PATH" $inside "$program" ctl --endpoint "$socket" "$@"; }
 until env -i PATH="$PATH" $inside "$program" probe --endpoint "$socket" >/dev/null 2>&1; do kill -0 $server || { cat "$folder/log" >&2; exit 1; }; done`;

@@ -162,7 +162,7 @@ test('systemd hands over its socket with the first caller', { skip: needs('syste
   const site = await makeSite(t);
   const program = [process.execPath, bundlePath, '--config', site.path('main.yaml')];
   const manager = spawn('systemd-socket-activate', ['-l', site.socket, '--fdname', 'csi', ...program], {
-    env: { PATH: `${site.path('bin')}:${process.env.PATH}` },
+    env: { PATH: `${site.path('bin')}:${process.env.PATH}`, SWITCHBOARD_STATE_DIR: site.path('state') },
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   const ended = once(manager, 'close');
