@@ -18,9 +18,10 @@ const help = `
 Run it as the user, with the environment and in the container that the server runs in; the server may be running. What a server staged is
 remembered in SWITCHBOARD_STATE_DIR until it is unstaged. Left over is what is remembered and not mounted any more, or mounted and dead: after
 a crash, a reboot, or when the orchestrator forgot a volume. Each is detached by what its record tells, and the record removed. Nothing that
-is in use is touched: neither what is mounted and alive, nor a device that anybody on this machine uses.
+is in use is touched: neither what is mounted and alive, nor a device that anybody on this machine uses, nor what is mounted from a server that
+does not answer: that is shown, and left.
 
-Exit code 0: nothing is left over. 1: something still is.
+Exit code 0: nothing is left over. 1: something still is, or may be.
 
 Examples:
   switchboard node cleanup

@@ -10,7 +10,8 @@ import { showsSame } from './wanted.ts';
 
 /**
  * Takes away what a leftover's record tells of, as unstaging would, and the record. The caller has the turn (records/cleanup-turn.ts). It is looked
- * at again first: throws ABORTED when it is in use again, FAILED_PRECONDITION when it cannot be taken away now. What is gone already is success.
+ * at again first: throws ABORTED when it is in use again, UNAVAILABLE when that cannot be found out, FAILED_PRECONDITION when it cannot be taken away now. What
+ * is gone already is success.
  */
 export async function cleanLeftover(call: CallContext, plane: NodePlane, leftover: Leftover): Promise<void> {
   const { records, tools } = plane;
@@ -19,6 +20,7 @@ export async function cleanLeftover(call: CallContext, plane: NodePlane, leftove
   if (!found) return;
   const look = { table, bootId: await records.bootId(), now: Date.now(), deadMounts: leftover.kind === 'dead' };
   const [again] = await findLeftovers(call, tools, [found], look);
+  if (again?.kind === 'unknown') throw new CallError('UNAVAILABLE', again.why);
   if (!again || again.kind !== leftover.kind || !isDeepStrictEqual(again.record, leftover.record)) {
     throw new CallError('ABORTED', 'it has changed since it was listed');
   }

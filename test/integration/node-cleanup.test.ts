@@ -1,12 +1,15 @@
 /** `switchboard node cleanup`, on volumes that are really attached. */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { closeSync, openSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { createRunner } from '../../src/backends/exec/runner.ts';
+import { defaultTimeLimits } from '../../src/backends/exec/time-limits.ts';
 import { type CleanupOptions, cleanup } from '../../src/cli/node/cleanup.ts';
 import type { Shell } from '../../src/cli/shell.ts';
 import { readMountTable } from '../../src/node/mount-table.ts';
@@ -244,6 +247,45 @@ test('many leftovers, of which some cannot go', async (t) => {
   );
   host('umount', b.path('keep'));
   assert.equal((await report(planeOf(b))).code, 0);
+});
+
+/** A file system whose process is there and says nothing. */
+function mountSilent(t: TestContext, place: string): void {
+  const fuse = openSync('/dev/fuse', 'r+');
+  const options = `fd=3,rootmode=40000,user_id=0,group_id=0`;
+  const { status } = spawnSync('mount', ['-i', '-t', 'fuse.silent', '-o', options, `silent-${randomUUID()}`, place], {
+    stdio: ['ignore', 'ignore', 'inherit', fuse],
+  });
+  t.after(() => {
+    spawnSync('umount', ['-l', place]);
+    closeSync(fuse);
+  });
+  assert.equal(status, 0);
+}
+
+test('a server that does not answer hinders nobody: what cannot be judged is left, and the exit code says so', async (t) => {
+  const b = await loopBench(t, old);
+  const context = { node_attach_driver: 'hostpath', path: b.path('vol') };
+  await b.stage({ volumeId: 'silent', stagingPath: b.path('silent'), context });
+  host('umount', b.path('silent'));
+  mountSilent(t, b.path('silent'));
+  await leaveBehind(b);
+  const plane = planeOf(b, { limits: { ...defaultTimeLimits, mount: 3000 } });
+
+  const shown = await clean(plane, {}, 'n');
+  assert.deepEqual([shown.code, shown.asked], [1, ['Detach and forget it? [y/N] ']]);
+  assert.match(shown.out, /^ {2}silent\n.*: it cannot be told whether it is in use, and it is left: .*not answer/m);
+
+  const { code, leftovers } = await report(plane);
+  const outcomes = leftovers.map(({ volume, kind, outcome }) => `${volume}: ${kind}, ${outcome}`).sort();
+  assert.deepEqual([code, outcomes], [1, ['silent: unknown, left', 'v1: not mounted, removed']]);
+  assert.deepEqual([b.devices(), await b.mounts()], [[], ['silent']]);
+  // With nothing else to do, there is nothing to ask.
+  assert.deepEqual([(await clean(plane, {})).code, (await clean(plane, { dryRun: true })).code], [1, 0]);
+
+  host('umount', '-l', b.path('silent'));
+  assert.equal((await report(plane)).code, 0);
+  await assertGone(b);
 });
 
 const main = join(import.meta.dirname, '../../src/main.ts');

@@ -71,16 +71,23 @@ function tell(
   folder: string,
   attachers: Readonly<Record<string, Attacher>>,
 ): readonly Finding[] {
-  const attached = leftovers.filter(({ record }) => {
-    if (!record) return true;
+  const attached = leftovers.filter(({ record, kind }) => {
+    if (!record || kind === 'unknown') return true;
     const attacher = Object.hasOwn(attachers, record.attacher) ? attachers[record.attacher] : undefined;
     return record.identity !== undefined && (attacher === undefined || attacher.detach !== undefined);
   });
   const rest = leftovers.length - attached.length;
-  const findings = attached.slice(0, limits.shown).map(({ name, record, why }) => {
+  const findings = attached.slice(0, limits.shown).map(({ name, record, kind, why }) => {
     if (!record) {
       const detail = `${join(folder, name)}: ${why}. What it tells of may still be attached`;
       return finding('warning', 'unreadable record', detail, advice);
+    }
+    if (kind === 'unknown') {
+      return finding(
+        'warning',
+        volumeText(record),
+        `whether it is in use cannot be told: ${placeText(record)}, ${why}`,
+      );
     }
     return finding('warning', volumeText(record), `may still be attached: ${placeText(record)}, ${why}`, advice);
   });

@@ -29,12 +29,13 @@ interface Item {
   problem?: string;
 }
 
-/** The exit code: done when nothing is left over afterwards, or only what was asked for is shown. */
+/** The exit code: done when nothing is left over afterwards, as far as can be told, or only what was asked for is shown. */
 export async function cleanup(plane: NodePlane, options: CleanupOptions, shell: Shell): Promise<number> {
   const items = (await look(plane, shell)).map((leftover): Item => ({ leftover, outcome: 'left' }));
+  const known = items.filter(({ leftover }) => leftover.kind !== 'unknown');
   if (!options.json) shell.out(listText(items, plane.records.folder));
-  if (items.length > 0 && !options.dryRun && (await isWanted(items.length, options, shell))) {
-    await cleanAll(plane, items, options.json ? () => {} : (item) => shell.out(outcomeText(item)));
+  if (known.length > 0 && !options.dryRun && (await isWanted(known.length, options, shell))) {
+    await cleanAll(plane, known, options.json ? () => {} : (item) => shell.out(outcomeText(item)));
   }
   if (options.json) shell.out(json(items, plane.records.folder));
   const isDone = options.dryRun || items.every(({ outcome }) => outcome === 'removed');
@@ -90,7 +91,12 @@ const nameOf = ({ name, record }: Leftover) => printable(record ? volumeText(rec
 function aboutText({ record, kind, why }: Leftover): string {
   if (!record) return printable(`${why}; only the file is removed, and what it tells of stays attached if it is`);
   const since = new Date(record.at).toISOString().slice(0, 19);
-  return printable(`${placeText(record)}, staged ${since}Z: ${kind === 'dead' ? `dead, ${why}` : why}`);
+  const said = {
+    'not mounted': why,
+    dead: `dead, ${why}`,
+    unknown: `it cannot be told whether it is in use, and it is left: ${why}`,
+  };
+  return printable(`${placeText(record)}, staged ${since}Z: ${said[kind]}`);
 }
 
 function outcomeText({ leftover, outcome, problem }: Item): string {

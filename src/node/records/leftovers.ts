@@ -1,6 +1,7 @@
 /** Records of volumes that are not there any more as they were: what a crash, a reboot or a server that went away left behind. */
 import { join } from 'node:path/posix';
 import type { CallContext } from '../../core/call.ts';
+import { asCallError } from '../../core/errors.ts';
 import { blockFile } from '../block-file.ts';
 import { whyDead } from '../dead-mount.ts';
 import type { Mount, MountTable } from '../mount-table.ts';
@@ -18,8 +19,11 @@ export type Leftover = {
 } & (
   | { readonly kind: 'unreadable'; readonly record?: undefined }
   | {
-      /** `not mounted`: it may still be attached. `dead`: it is mounted, but nothing can be done with it. */
-      readonly kind: 'not mounted' | 'dead';
+      /**
+       * `not mounted`: it may still be attached. `dead`: it is mounted, but nothing can be done with it. `unknown`: whether it is in use cannot be
+       * found out, because a server does not answer; then it is left alone.
+       */
+      readonly kind: 'not mounted' | 'dead' | 'unknown';
       readonly record: StagedRecord;
       /** A call that runs at this moment may be about to mount it. */
       readonly underWay: boolean;
@@ -41,7 +45,7 @@ const longestCallMs = 10 * 60_000;
 /** How many mounts are asked at once. */
 const atOnce = 8;
 
-/** Those of the records whose volume is left over. What is in use is not. */
+/** Those of the records whose volume is left over, or may be. What is in use is not. Never rejects: each is judged by itself. */
 export async function findLeftovers(
   call: CallContext,
   tools: NodeTools,
@@ -64,6 +68,20 @@ async function judge(
   look: LookFor,
 ): Promise<Leftover | undefined> {
   if (!record) return { name, kind: 'unreadable', why: unreadable };
+  try {
+    return await judgeRecord(call, tools, name, record, look);
+  } catch (error) {
+    return { name, kind: 'unknown', record, why: asCallError(error).message, underWay: false };
+  }
+}
+
+async function judgeRecord(
+  call: CallContext,
+  tools: NodeTools,
+  name: string,
+  record: StagedRecord,
+  look: LookFor,
+): Promise<Leftover | undefined> {
   const mount = await mountOf(call, tools, look.table, record);
   if (!mount) {
     const before = record.bootId !== look.bootId;
