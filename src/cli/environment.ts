@@ -50,9 +50,9 @@ export function proxyEnvironment(facts: ProcessFacts, mountGroup = false): Proxy
     driverNames: driverTypes.map((type) => type.name),
     joining,
     // The proxy tells the node's id and topology itself.
-    nodePlane: (settings) => {
+    nodePlane: (settings, accessModes) => {
       const { nodeName: nodeId, run, stateDirectory, hostRoot } = facts;
-      return createNodePlane({ info: { nodeId }, run, settings, mountGroup, stateDirectory, hostRoot });
+      return createNodePlane({ info: { nodeId }, run, settings, mountGroup, accessModes, stateDirectory, hostRoot });
     },
   };
 }

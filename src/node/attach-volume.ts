@@ -3,6 +3,7 @@ import { CallError } from '../core/errors.ts';
 import type { VolumeCapability } from '../core/volume.ts';
 import { attachRecorded, forgetAttachment, type PlacedRequest } from './attach-recorded.ts';
 import type { Attacher, Attachment } from './attachers/attacher.ts';
+import { isWriteProtected } from './devices.ts';
 import type { BlockDevice } from './file-systems/probe.ts';
 import { splitFlags } from './mount-options.ts';
 import type { MountTable } from './mount-table.ts';
@@ -41,6 +42,7 @@ export async function attachVolume(
   readonly: boolean,
 ): Promise<AttachedVolume> {
   const [name, attacher] = attacherOf(plane, request);
+  refuseShared(plane, attacher, request.capability);
   const attachment = await attachRecorded(call, plane, name, attacher, request);
   try {
     checkAccess(attachment, request.capability);
@@ -70,7 +72,23 @@ async function wantedOf(
   if (capability.type === 'block') return { wanted: wantBind(tools, table, path, 'file', options) };
   const device = { path, number: await numberOf(call, tools, table, path) };
   const flags = [...options.flags, ...secretFlags(call.secrets, request.context)];
-  return { wanted: wantDevice(tools, device, capability, plane.mountGroup, { readonly, flags }), device };
+  // Whoever only reads can do so from a device that cannot be written. Nobody is to write to it without knowing.
+  const forReading = readonly || (isReadonly(capability, false) && (await isWriteProtected(device.number)));
+  return { wanted: wantDevice(tools, device, capability, plane.mountGroup, { readonly: forReading, flags }), device };
+}
+
+/**
+ * A file system of a block device belongs to the one node that has it mounted for writing: another one that mounts it meanwhile, for reading even, sees
+ * it change under its feet, and replays a journal that is in use. Who sets it up with protection of his own names the mode in the configuration.
+ */
+function refuseShared(plane: NodePlane, attacher: Attacher, { type, mode }: VolumeCapability): void {
+  if (type === 'block' || !attacher.reachedByMany || plane.accessModes?.includes(mode)) return;
+  if (mode !== 'MULTI_NODE_SINGLE_WRITER' && mode !== 'MULTI_NODE_MULTI_WRITER') return;
+  throw new CallError(
+    'FAILED_PRECONDITION',
+    `several nodes cannot have the file system of one disk mounted while one of them writes, so ${mode} is refused here: use SINGLE_NODE_WRITER, ` +
+      'or MULTI_NODE_READER_ONLY, or a block volume; if only one node ever uses it, name this mode in csi.access_modes of the configuration',
+  );
 }
 
 function attacherOf(plane: NodePlane, request: PlacedRequest): readonly [string, Attacher] {

@@ -21,6 +21,11 @@ export async function isDeviceGone(device: string): Promise<boolean> {
   return !(await exists(`${sysfs}/${device}`)) && (await exists(sysfs));
 }
 
+/** Whether nothing can be written to the device `major:minor`. False also when that cannot be known. */
+export async function isWriteProtected(device: string): Promise<boolean> {
+  return (await readFile(`${sysfs}/${device}/ro`, 'utf8').catch(() => '')).trim() === '1';
+}
+
 async function exists(path: string): Promise<boolean> {
   try {
     await access(path);

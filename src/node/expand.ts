@@ -11,7 +11,8 @@ import { followSize, readOnlyDevices } from './read-only-device.ts';
 
 /**
  * NodeExpandVolume: grows the file system of a volume to the size of its device. Directories and shares have nothing to grow here. Throws
- * NOT_FOUND when no volume is mounted at the path, FAILED_PRECONDITION while this node does not see the device's new size.
+ * NOT_FOUND when no volume is mounted at the path, FAILED_PRECONDITION while this node does not see the device's new size, and for a file system
+ * that does not grow while it is mounted: orchestrators do not keep a volume from being used for that, and tell it to the user.
  */
 export async function expandVolume(
   call: CallContext,
@@ -55,9 +56,7 @@ async function growMounted(
       `${mount.mountPoint} is read-only; a file system grows only while it is writable`,
     );
   }
-  if (await grow(call, plane.tools, device, mount)) return true;
-  call.log.info('this file system cannot grow while it is mounted', { fsType: mount.fsType, path: mount.mountPoint });
-  return false;
+  return await grow(call, plane.tools, device, mount);
 }
 
 /** False for a directory of a larger file system (hostpath), and for the node's own root: their devices are none of the volume's business. */

@@ -3,7 +3,7 @@ import type { RunCommand } from '../backends/exec/run.ts';
 import { processTimeLimits, type TimeLimits } from '../backends/exec/time-limits.ts';
 import type { NodeCapability } from '../core/capability-names.ts';
 import type { WholeNodeOperations } from '../core/driver.ts';
-import type { NodeInfo } from '../core/volume.ts';
+import type { AccessMode, NodeInfo } from '../core/volume.ts';
 import type { MakeAttacher } from './attachers/attacher.ts';
 import { attachers as builtIn } from './attachers/index.ts';
 import { expandVolume } from './expand.ts';
@@ -25,6 +25,8 @@ export interface NodePlaneOptions {
   readonly settings?: NodeSettings | undefined;
   /** Offers VOLUME_MOUNT_GROUP: files of file systems without owners belong to the group of the request. Default: no. */
   readonly mountGroup?: boolean | undefined;
+  /** `csi.access_modes` of the configuration: those named there are not refused for what several nodes could do to each other. */
+  readonly accessModes?: readonly AccessMode[] | undefined;
   /** By `node_attach_driver`. Default: all there are. */
   readonly attachers?: Readonly<Record<string, MakeAttacher>> | undefined;
   /** Default: those of this process's environment. */
@@ -60,7 +62,7 @@ export function createNodePlane(options: NodePlaneOptions): WholeNodeOperations 
 
 /** The parts that the operations work with. */
 export function makePlane(options: Omit<NodePlaneOptions, 'info'>): NodePlane {
-  const { stateDirectory, hostRoot, connection, mountGroup = false } = options;
+  const { stateDirectory, hostRoot, connection, mountGroup = false, accessModes } = options;
   const tools = {
     run: options.run,
     limits: options.limits ?? processTimeLimits(),
@@ -70,5 +72,12 @@ export function makePlane(options: Omit<NodePlaneOptions, 'info'>): NodePlane {
   };
   const made = Object.entries(options.attachers ?? builtIn).map(([name, make]) => [name, make(tools)] as const);
   const attachers = Object.fromEntries(made);
-  return { tools, attachers, mountGroup, connection, records: openRecords({ stateDirectory, ...options.records }) };
+  return {
+    tools,
+    attachers,
+    mountGroup,
+    accessModes,
+    connection,
+    records: openRecords({ stateDirectory, ...options.records }),
+  };
 }

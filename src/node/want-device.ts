@@ -28,7 +28,10 @@ export function wantDevice(
     (mount.device === device.number || (mount.fsType === 'btrfs' && mount.source === device.path));
 
   async function mountAnew(call: CallContext, place: string): Promise<void> {
-    const { type, fileSystem } = await prepareFileSystem(call, tools, device, capability);
+    const { type, fileSystem } = await prepareFileSystem(call, tools, device, {
+      capability,
+      readonly: options.readonly || options.flags.includes('ro'),
+    });
     const group =
       mountGroup && fileSystem?.ownedByMount && capability.mountGroup ? [`gid=${capability.mountGroup}`] : [];
     const all = [...(fileSystem?.options ?? []), ...options.flags, ...group, ...(options.readonly ? ['ro'] : [])];

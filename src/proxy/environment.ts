@@ -6,6 +6,7 @@ import type { CopyMeter } from '../core/copies.ts';
 import type { Driver, WholeNodeOperations } from '../core/driver.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Operations } from '../core/operations.ts';
+import type { AccessMode } from '../core/volume.ts';
 import type { DriverType } from '../drivers/type.ts';
 import type { LocalNodeFacts } from './local-node.ts';
 
@@ -23,5 +24,8 @@ export interface ProxyEnvironment extends LocalNodeFacts {
   /** Makes equal requests share one run. */
   readonly joining: (driver: Driver, operations: Operations) => Driver;
   /** The node's side of volumes whose connection has no file on this node. */
-  readonly nodePlane: (options: NodeOptions | undefined) => WholeNodeOperations;
+  readonly nodePlane: (
+    options: NodeOptions | undefined,
+    accessModes?: readonly AccessMode[] | undefined,
+  ) => WholeNodeOperations;
 }

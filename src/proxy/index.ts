@@ -53,7 +53,7 @@ export function createProxy(config: ProxyConfig, environment: ProxyEnvironment):
     },
   });
   const nodeOperations = createOperations();
-  const node = proxyNode(connections, localNode, environment.nodePlane(config.node));
+  const node = proxyNode(connections, localNode, environment.nodePlane(config.node, config.csi?.access_modes));
   const bare = { name: 'proxy', constrained: true, close: async () => {} };
   const groups = {
     ...bare,

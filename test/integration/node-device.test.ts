@@ -131,7 +131,7 @@ test('the configured options are used for every format, and are not changed by i
   for (let round = 0; round < 2; round++) {
     const b = await deviceBench(t, 64 * MiB, { settings });
     await b.stage(as('ext4'));
-    assert.ok(b.commands.includes(`mkfs.ext4 -m 0 -L label-of-mine ${b.device}`));
+    assert.ok(b.commands.includes(`mkfs.ext4 -q -m 0 -L label-of-mine ${b.device}`));
   }
   assert.deepEqual(settings.format.ext4.customOptions, ['-L', 'label-of-mine']);
 });

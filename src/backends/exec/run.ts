@@ -6,8 +6,13 @@ export interface Command {
   readonly program: string;
   /** The argument vector. Never contains a secret: secrets go by `input` or `env`. */
   readonly args: readonly string[];
-  /** The child and its descendants are killed after this many milliseconds. */
+  /** The child and its descendants are killed after this many milliseconds; never, when it is Infinity. */
   readonly timeoutMs: number;
+  /**
+   * It works on to its end though this process is killed. A program that writes to a pipe that nobody reads any more is ended, so what it says goes
+   * to a file without a name, and is given as standard error when it has ended.
+   */
+  readonly outlives?: true | undefined;
   /** Written to standard input, which is then closed; without it the input is empty. */
   readonly input?: string | undefined;
   /** Added to the environment. */

@@ -10,6 +10,7 @@ import { directStrategy, type HostStrategy, type Invocation, withPaths } from '.
 import type { Command, CommandOutput, RunCommand } from './run.ts';
 import { searchPath, systemDirectories } from './search-path.ts';
 import { type Ending, supervise } from './supervise.ts';
+import { openUnnamedFile } from './unnamed-file.ts';
 
 export interface RunnerOptions {
   /** How host programs are reached. Default: directly. */
@@ -58,7 +59,9 @@ export function createRunner(options: RunnerOptions = {}): RunCommand {
     const started = performance.now();
     const chosen = strategy(command.program, command.args);
     const invocation = chosen instanceof Promise ? await located(chosen, call, command, options) : chosen;
-    const child = start(invocation, command, { PATH: path, LC_ALL: 'C', ...invocation.env, ...command.env });
+    const env = { PATH: path, LC_ALL: 'C', ...invocation.env, ...command.env };
+    const file = command.outlives && (await openUnnamedFile());
+    const child = start(invocation, command, env, command.outlives ? (file?.descriptor ?? 'ignore') : 'pipe');
     const keepBytes = command.keepBytes ?? outputLimit;
     const stdout = collectOutput(child.stdout, keepBytes, command.takeLine);
     const stderr = collectOutput(child.stderr, keepBytes);
@@ -70,16 +73,18 @@ export function createRunner(options: RunnerOptions = {}): RunCommand {
       timeoutMs: command.timeoutMs,
       overLimit: `\`${command.program}\` did not finish within ${command.timeoutMs / 1000} s and was ended`,
     });
+    const said = await file?.finish(keepBytes);
+    const complaint = () => said ?? stderr.text();
 
     const outcome = outcomeOf(ending, command);
     const milliseconds = Math.round(performance.now() - started);
     options.onCommand?.({ program: command.program, outcome, milliseconds });
-    report(call.log, { command, by: invocation.file, child, ending, outcome, milliseconds, stderr: stderr.text });
+    report(call.log, { command, by: invocation.file, child, ending, outcome, milliseconds, stderr: complaint });
 
     if (ending.abandoned) command.onAbandoned?.(exitOf(child));
     if (ending.reason) throw ending.reason;
     if (ending.spawnError) throw notStarted(command.program, invocation.file, path, ending.spawnError);
-    const output = { stdout: stdout.text(), stderr: stderr.text() };
+    const output = { stdout: stdout.text(), stderr: complaint() };
     if (outcome === 'ok') return answer(ending.exitCode as number, output, stdout.truncated() || stderr.truncated());
     throw new CommandFailed({ program: command.program, ...ending, ...output });
   };
@@ -103,7 +108,12 @@ async function located(
   }
 }
 
-function start(invocation: Invocation, command: Command, env: Record<string, string>): ChildProcess {
+function start(
+  invocation: Invocation,
+  command: Command,
+  env: Record<string, string>,
+  output: 'pipe' | 'ignore' | number,
+): ChildProcess {
   try {
     const child = spawn(invocation.file, invocation.args, {
       // A child must not keep a directory busy that somebody wants to unmount.
@@ -111,7 +121,7 @@ function start(invocation: Invocation, command: Command, env: Record<string, str
       env,
       argv0: invocation.argv0,
       detached: true,
-      stdio: [command.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+      stdio: [command.input === undefined ? 'ignore' : 'pipe', output, output],
     });
     // A program that ends without reading its input breaks the pipe; its exit says whether that matters.
     child.stdin?.on('error', () => {});

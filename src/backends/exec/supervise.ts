@@ -83,7 +83,8 @@ export function supervise(child: ChildProcess, limits: Supervision): Promise<End
       later(drainMs, () => drain(drainTurns));
     });
     child.once('close', () => finish());
-    later(limits.timeoutMs, () => end(new CallError('DEADLINE_EXCEEDED', limits.overLimit)));
+    const limited = Number.isFinite(limits.timeoutMs);
+    if (limited) later(limits.timeoutMs, () => end(new CallError('DEADLINE_EXCEEDED', limits.overLimit)));
     limits.signal.addEventListener('abort', onAbort, { once: true });
   });
 }

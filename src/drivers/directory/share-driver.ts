@@ -116,6 +116,7 @@ function createDriver(kind: ShareKind, options: Options, environment: DriverEnvi
       run,
       settings: options.node,
       mountGroup: kind.mountGroup,
+      accessModes: options.csi?.access_modes,
       connection,
       stateDirectory,
     }),

@@ -53,6 +53,7 @@ function createDriver(options: Options, environment: DriverEnvironment): Driver 
       info: { nodeId, topology: nodeTopology },
       run,
       settings: options.node,
+      accessModes: options.csi?.access_modes,
       connection,
       stateDirectory,
     }),

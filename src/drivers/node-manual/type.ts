@@ -42,6 +42,7 @@ function createDriver(options: Options, environment: DriverEnvironment): Driver 
     run,
     settings: options.node,
     mountGroup,
+    accessModes: modes,
     stateDirectory,
     connection,
   });

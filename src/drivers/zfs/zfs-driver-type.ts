@@ -99,6 +99,7 @@ function createDriver(row: ZfsKind, options: Options, environment: DriverEnviron
       run,
       settings: options.node,
       mountGroup: row.mountGroup,
+      accessModes: options.csi?.access_modes,
       stateDirectory,
       connection,
     }),

@@ -71,6 +71,8 @@ export interface ShareMounting {
 export type Identity = Readonly<Record<string, string>>;
 
 export interface Attacher {
+  /** True when several nodes can have the block devices that it attaches at the same time. */
+  readonly reachedByMany?: true;
   /** What the volume is known by, read from its context alone. Throws INVALID_ARGUMENT for a context that lacks something. */
   identityOf?(request: Pick<AttachRequest, 'context' | 'publishContext'>): Identity;
   /** Makes the volume reachable. Repeated: the same answer. Throws INVALID_ARGUMENT for a context that lacks something. */

@@ -3,7 +3,7 @@ import type { FileSystem } from './file-system.ts';
 /** Field offsets: btrfs documentation, "On-disk Format", superblock; the size is that of the device item within it. */
 export const btrfs: FileSystem = {
   names: ['btrfs'],
-  make: (_name, device, custom) => ({ program: 'mkfs.btrfs', args: [...custom, device] }),
+  make: (_name, device, custom) => ({ program: 'mkfs.btrfs', args: ['-q', ...custom, device] }),
   check: (device, custom, after) => ({ program: 'btrfs', args: [...custom, 'check', ...after, device] }),
   grow: (_device, mountPoint) => ({ program: 'btrfs', args: ['filesystem', 'resize', 'max', mountPoint] }),
   superblock: {

@@ -1,10 +1,10 @@
 import type { FileSystem } from './file-system.ts';
 
-/** ext2, ext3 and ext4. Field offsets: Linux documentation, filesystems/ext4, "Super Block". */
+/** ext3 and ext4. Field offsets: Linux documentation, filesystems/ext4, "Super Block". */
 export const ext: FileSystem = {
-  names: ['ext4', 'ext3', 'ext2', 'ext4dev'],
+  names: ['ext4', 'ext3', 'ext4dev'],
   // Blocks kept for the superuser are of no use on a volume.
-  make: (name, device, custom) => ({ program: `mkfs.${name}`, args: ['-m', '0', ...custom, device] }),
+  make: (name, device, custom) => ({ program: `mkfs.${name}`, args: ['-q', '-m', '0', ...custom, device] }),
   // 1: errors were corrected.
   check: (device, custom, after) => ({
     program: 'fsck',
@@ -22,4 +22,17 @@ export const ext: FileSystem = {
       return blocks * 2 ** (10 + bytes.readUInt32LE(0x18));
     },
   },
+};
+
+const { grow: _online, ...common } = ext;
+
+/** The kernel does not grow it while it is mounted. */
+export const ext2: FileSystem = {
+  ...common,
+  names: ['ext2'],
+  growUnmounted: (device) => [
+    // resize2fs wants it checked, however clean it is.
+    { program: 'e2fsck', args: ['-f', '-p', device], accept: [0, 1] },
+    { program: 'resize2fs', args: [device] },
+  ],
 };

@@ -6,6 +6,8 @@ export interface Step {
   readonly args: readonly string[];
   /** Exit codes that are not failures. Default: 0 only. */
   readonly accept?: readonly number[];
+  /** For its standard input. */
+  readonly input?: string;
 }
 
 export interface FileSystem {
@@ -17,6 +19,8 @@ export interface FileSystem {
   check(device: string, custom: readonly string[], after: readonly string[]): Step;
   /** Grows the mounted file system to the size of its device. Missing: it cannot grow while mounted. */
   grow?(device: string, mountPoint: string): Step;
+  /** Grows it to the size of its device while it is not mounted. Missing: it need not, or cannot. */
+  growUnmounted?(device: string): readonly Step[];
   /** Options it is always mounted with. */
   readonly options?: readonly string[];
   /** True when all its files belong to one group, given as the option `gid=`. */

@@ -2,12 +2,14 @@
 import { CommandFailed } from '../../backends/exec/command-failed.ts';
 import { type CallContext, throwIfOver } from '../../core/call.ts';
 import { asCallError, CallError } from '../../core/errors.ts';
+import { formatSize } from '../../core/sizes.ts';
 import { deviceSize } from '../devices.ts';
 import type { Mount } from '../mount-table.ts';
 import type { NodeTools } from '../tools.ts';
+import type { FileSystem } from './file-system.ts';
 import { fileSystemNamed } from './index.ts';
-import { runStep } from './prepare.ts';
 import { type BlockDevice, readDevice } from './probe.ts';
+import { runStep } from './step.ts';
 
 /** Less than this at a device's end is what file systems leave unused anyway. */
 const slack = 4 * 2 ** 20;
@@ -32,17 +34,37 @@ export async function growIfSmaller(
 }
 
 async function growToDevice(call: CallContext, tools: NodeTools, device: BlockDevice, mount: Mount): Promise<void> {
-  const superblock = fileSystemNamed(mount.fsType)?.superblock;
-  if (!superblock || isReadOnly(mount)) return;
-  const size = superblock.size(await readDevice(call, tools, device, superblock.offset, superblock.length));
-  const room = await deviceSize(device.number);
-  if (size !== undefined && room !== undefined && room - size >= slack) await grow(call, tools, device, mount);
+  const fileSystem = fileSystemNamed(mount.fsType);
+  if (!fileSystem?.grow || isReadOnly(mount)) return;
+  if ((await missingBytes(call, tools, device, fileSystem)) > 0) await grow(call, tools, device, mount);
 }
 
-/** Grows the file system; success when it has its device's size already. False when this file system cannot grow while mounted. */
+/** Bytes at the end of the device that the file system could use and does not; zero when that is not known. */
+export async function missingBytes(
+  call: CallContext,
+  tools: NodeTools,
+  device: BlockDevice,
+  { superblock }: FileSystem,
+): Promise<number> {
+  if (!superblock) return 0;
+  const size = superblock.size(await readDevice(call, tools, device, superblock.offset, superblock.length));
+  const room = await deviceSize(device.number);
+  return size !== undefined && room !== undefined && room - size >= slack ? room - size : 0;
+}
+
+/**
+ * Grows the file system; success when it has its device's size already. False when nothing is known of this file system. Throws FAILED_PRECONDITION
+ * for one that does not grow while it is mounted.
+ */
 export async function grow(call: CallContext, tools: NodeTools, device: BlockDevice, mount: Mount): Promise<boolean> {
-  const step = fileSystemNamed(mount.fsType)?.grow?.(device.path, mount.mountPoint);
-  if (!step) return false;
+  const fileSystem = fileSystemNamed(mount.fsType);
+  if (!fileSystem) return false;
+  const step = fileSystem.grow?.(device.path, mount.mountPoint);
+  if (!step) {
+    const missing = await missingBytes(call, tools, device, fileSystem);
+    if (missing > 0) throw cannotGrow(fileSystem, mount, missing);
+    return true;
+  }
   call.log.info('growing a file system to the size of its device', { device: device.path, fsType: mount.fsType });
   for (let attempt = 1; ; attempt++) {
     try {
@@ -55,6 +77,14 @@ export async function grow(call: CallContext, tools: NodeTools, device: BlockDev
       throw /permission denied/i.test(error.stderr) ? lacksPrivilege(error) : error;
     }
   }
+}
+
+function cannotGrow(fileSystem: FileSystem, { fsType, mountPoint }: Mount, missing: number): CallError {
+  const short = `${mountPoint} is ${formatSize(missing)} smaller than its device`;
+  const why = fileSystem.growUnmounted
+    ? `${fsType} grows only while it is not mounted: unpublish and unstage the volume everywhere, and it is grown when it is staged next`
+    : `${fsType} cannot grow: copy the files to a new volume of that size`;
+  return new CallError('FAILED_PRECONDITION', `${short}, and ${why}`);
 }
 
 function lacksPrivilege(error: CommandFailed): CallError {

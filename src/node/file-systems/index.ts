@@ -1,11 +1,11 @@
 import { CallError } from '../../core/errors.ts';
 import { btrfs } from './btrfs.ts';
-import { ext } from './ext.ts';
+import { ext, ext2 } from './ext.ts';
 import type { FileSystem } from './file-system.ts';
 import { windows } from './windows.ts';
 import { xfs } from './xfs.ts';
 
-const fileSystems: readonly FileSystem[] = [ext, xfs, btrfs, ...windows];
+const fileSystems: readonly FileSystem[] = [ext, ext2, xfs, btrfs, ...windows];
 
 /** The file system of this name, whether as `fs_type` or as blkid says it; undefined: not one that is put on block devices. */
 export function fileSystemNamed(name: string): FileSystem | undefined {

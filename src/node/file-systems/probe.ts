@@ -51,7 +51,7 @@ export async function probeDevice(call: CallContext, tools: NodeTools, device: B
 function refusal(device: BlockDevice, why: string): CallError {
   return new CallError(
     'FAILED_PRECONDITION',
-    `refusing to format or mount ${device.path}: it ${why}; if that is of no worth, wipe its first and last MiB`,
+    `refusing to format or mount ${device.path}: it ${why}; if that is of no worth, such as what is left of a formatting that was cut off, wipe its first and last MiB`,
   );
 }
 

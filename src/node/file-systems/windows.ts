@@ -6,7 +6,10 @@ const fsck = (device: string, custom: readonly string[], after: readonly string[
   accept: [0, 1],
 });
 
-/** File systems shared with Windows. They keep no owners: one group owns everything. They do not grow while mounted. */
+/**
+ * File systems shared with Windows. They keep no owners: one group owns everything. None grows while it is mounted; for vfat and exfat there is no
+ * program that can grow one that has the whole of a disk.
+ */
 export const windows: readonly FileSystem[] = [
   {
     names: ['vfat'],
@@ -14,17 +17,53 @@ export const windows: readonly FileSystem[] = [
     make: (_name, device, custom) => ({ program: 'mkfs.vfat', args: [...custom, '-I', device] }),
     check: fsck,
     ownedByMount: true,
+    // Field offsets: Microsoft, "FAT32 File System Specification", BPB.
+    superblock: {
+      offset: 0,
+      length: 512,
+      size(bytes) {
+        const sector = bytes.readUInt16LE(0x0b);
+        if (bytes.readUInt16LE(0x1fe) !== 0xaa55 || sector < 512) return undefined;
+        return sector * (bytes.readUInt16LE(0x13) || bytes.readUInt32LE(0x20));
+      },
+    },
   },
   {
     names: ['exfat'],
     make: (_name, device, custom) => ({ program: 'mkfs.exfat', args: [...custom, device] }),
     check: fsck,
     ownedByMount: true,
+    // Field offsets: Microsoft, "exFAT file system specification", Main Boot Sector.
+    superblock: {
+      offset: 0,
+      length: 512,
+      size(bytes) {
+        if (bytes.toString('latin1', 3, 11) !== 'EXFAT   ') return undefined;
+        return Number(bytes.readBigUInt64LE(0x48)) * 2 ** bytes.readUInt8(0x6c);
+      },
+    },
   },
   {
     names: ['ntfs3', 'ntfs'],
-    make: (_name, device, custom) => ({ program: 'mkfs.ntfs', args: [...custom, device] }),
-    check: fsck,
+    // -F: a disk is as good as a partition. -Q: without writing zeros to all of it.
+    make: (_name, device, custom) => ({ program: 'mkfs.ntfs', args: ['-F', '-Q', '-q', ...custom, device] }),
+    // There is no fsck.ntfs. -d: what is fixed can be mounted.
+    check: (device, custom, after) => ({ program: 'ntfsfix', args: ['-d', ...custom, ...after, device] }),
     ownedByMount: true,
+    growUnmounted: (device) => [
+      // Without -f it asks, and refuses what was not unmounted in order.
+      { program: 'ntfsresize', args: [device], input: 'y\n' },
+      // ntfsresize leaves the mark by which Windows would check it, and with which the kernel does not mount it.
+      { program: 'ntfsfix', args: ['-d', device] },
+    ],
+    // Field offsets: ntfs-3g, layout.h, NTFS_BOOT_SECTOR.
+    superblock: {
+      offset: 0,
+      length: 512,
+      size(bytes) {
+        if (bytes.toString('latin1', 3, 11) !== 'NTFS    ') return undefined;
+        return Number(bytes.readBigUInt64LE(0x28)) * bytes.readUInt16LE(0x0b);
+      },
+    },
   },
 ];

@@ -3,7 +3,7 @@ import type { FileSystem } from './file-system.ts';
 /** Field offsets: XFS Algorithms & Data Structures, "Superblocks". */
 export const xfs: FileSystem = {
   names: ['xfs'],
-  make: (_name, device, custom) => ({ program: 'mkfs.xfs', args: [...custom, device] }),
+  make: (_name, device, custom) => ({ program: 'mkfs.xfs', args: ['-q', ...custom, device] }),
   // 2: the log holds changes; mounting replays it.
   check: (device, custom, after) => ({
     program: 'xfs_repair',

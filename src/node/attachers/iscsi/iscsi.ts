@@ -33,6 +33,7 @@ interface Devices {
 export function createIscsi(tools: NodeTools, devices: Devices): Attacher {
   const { sysfs = '/sys' } = tools;
   return {
+    reachedByMany: true,
     identityOf: ({ context }) => identityOf(volumeOf(context)),
 
     async attach(call, { context }) {

@@ -29,6 +29,7 @@ export function nvmeofAt(tools: NodeTools, places: NvmePlaces): Attacher {
   const lockOf = ({ nqn }: { readonly nqn: string }) => `nvme subsystem ${nqn}`;
   const identity = ({ nqn, nsid }: { readonly nqn: string; readonly nsid: string }): Identity => ({ nqn, nsid });
   return {
+    reachedByMany: true,
     identityOf: ({ context }) => identity(parseTarget(context)),
     async attach(call, { context }) {
       const target = parseTarget(context);
