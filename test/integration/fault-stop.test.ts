@@ -137,7 +137,8 @@ test('a socket that a killed server left is taken over; the socket of one that l
   await first.kill();
   assert.equal(await isThere(site.socket), true);
   const second = await site.start();
-  await assert.rejects(site.start(), /already in use: another process answers on it/);
+  const env = { SWITCHBOARD_STATE_DIR: site.path('another') };
+  await assert.rejects(site.start({ env }), /already in use: another process answers on it/);
   await createVolume(second, 'one').then((id) => deleteVolume(second, id));
   await assertLeavesNothing(site, second);
 });
@@ -145,6 +146,7 @@ test('a socket that a killed server left is taken over; the socket of one that l
 test('whatever else is at the path of the socket stays there, and the server does not start', async (t) => {
   const site = await makeSite(t);
   await writeFile(site.path('precious'), 'precious');
+  await mkdir(site.path('state'));
   const others: Readonly<Record<string, () => Promise<unknown>>> = {
     'a file': () => writeFile(site.socket, 'precious'),
     'an empty file': () => writeFile(site.socket, ''),
