@@ -6,11 +6,14 @@ import { setTimeout } from 'node:timers/promises';
 import type { CallContext } from '../core/call.ts';
 import { reasonOf } from '../core/call.ts';
 import { CallError, errnoOf } from '../core/errors.ts';
+import { ifThere } from '../core/if-there.ts';
 import { within } from '../core/within.ts';
 import { deviceNode } from './device-node.ts';
 import { deviceNumber } from './device-number.ts';
 import { deviceHolders, deviceName } from './devices.ts';
+import { partitionsOf } from './partitions.ts';
 import { readOnlyDevices } from './read-only-device.ts';
+import { textOf } from './sysfs.ts';
 import type { NodeTools } from './tools.ts';
 
 /** Milliseconds that opening a device may take, and that it may take until others have been opened. */
@@ -44,7 +47,7 @@ export async function refuseInUse(call: CallContext, device: string, tools?: Nod
 
 /**
  * open(2): a block device that is opened with O_EXCL, without O_CREAT, "fails with EBUSY if it is in use by the system (e.g., mounted)". The
- * kernel looks at that before it asks the device anything, so any other failure is one of the device alone.
+ * kernel looks at that before it asks the device anything, so what the device fails with says that it is free.
  */
 async function isClaimed(path: string): Promise<boolean> {
   const begun = Promise.withResolvers<true>();
@@ -55,12 +58,28 @@ async function isClaimed(path: string): Promise<boolean> {
   // The turn of this one comes late where many are asked after at once, which says nothing about the device.
   const answer = (await within(queueMs, begun.promise)) && (await within(patienceMs, opened));
   if (answer === 'claimed' || answer === 'free') return answer === 'claimed';
-  const why = answer === undefined ? 'it does not answer' : 'it may not be opened';
-  const code = answer === undefined ? 'UNAVAILABLE' : 'PERMISSION_DENIED';
+  const why = answer === undefined ? 'it does not answer' : answer.why;
+  const code = answer?.code ?? 'UNAVAILABLE';
   throw new CallError(code, `whether ${path} is in use cannot be told, so it stays attached: ${why}`);
 }
 
-async function openAlone(path: string): Promise<'free' | 'claimed' | 'forbidden'> {
+/** With which numbers of errno(3) opening a device fails when it is gone, or does not work, and by no fault of whoever opens it. */
+const ofDevice: ReadonlySet<number> = new Set([
+  2, // ENOENT
+  5, // EIO
+  6, // ENXIO
+  19, // ENODEV
+  52, // EBADE: it is reserved by another machine
+  61, // ENODATA: it cannot be read
+  67, // ENOLINK: no path to it
+  110, // ETIMEDOUT
+  121, // EREMOTEIO
+  123, // ENOMEDIUM
+]);
+
+type Unknown = { readonly code: 'PERMISSION_DENIED' | 'UNAVAILABLE'; readonly why: string };
+
+async function openAlone(path: string): Promise<'free' | 'claimed' | Unknown> {
   try {
     const handle = await open(path, constants.O_RDONLY | constants.O_EXCL);
     await handle.close();
@@ -68,7 +87,9 @@ async function openAlone(path: string): Promise<'free' | 'claimed' | 'forbidden'
   } catch (error) {
     const errno = errnoOf(error);
     if (errno === 'EBUSY') return 'claimed';
-    return errno === 'EACCES' || errno === 'EPERM' ? 'forbidden' : 'free';
+    if (ofDevice.has(-((error as NodeJS.ErrnoException).errno ?? 0))) return 'free';
+    if (errno === 'EACCES' || errno === 'EPERM') return { code: 'PERMISSION_DENIED', why: 'it may not be opened' };
+    return { code: 'UNAVAILABLE', why: `opening it failed with ${errno}` };
   }
 }
 
@@ -87,13 +108,10 @@ async function fewAtOnce<T>(work: () => Promise<T>): Promise<T> {
 
 /** The whole disk that a partition is of, or the device itself. Undefined: it is gone. */
 async function diskOf(device: string): Promise<string | undefined> {
-  const place = await realpath(`/sys/dev/block/${device}`).catch(() => undefined);
+  const place = await ifThere(() => realpath(`/sys/dev/block/${device}`));
   if (place === undefined) return undefined;
-  const isPartition = await readFile(`${place}/partition`).then(
-    () => true,
-    () => false,
-  );
-  return isPartition ? (await readFile(`${dirname(place)}/dev`, 'utf8')).trim() : device;
+  const isPartition = (await textOf(`${place}/partition`)) !== undefined;
+  return isPartition ? await textOf(`${dirname(place)}/dev`) : device;
 }
 
 async function nodeThere(name: string, device: string): Promise<string> {
@@ -108,7 +126,10 @@ async function nodeThere(name: string, device: string): Promise<string> {
 
 async function inUse(path: string, disk: string): Promise<CallError> {
   const devices = [disk, ...(await partitionsOf(disk))];
-  const built = [...(await Promise.all(devices.map((one) => deviceHolders(one)))).flat(), ...(await readOnlyOnes(disk))];
+  const built = [
+    ...(await Promise.all(devices.map((one) => deviceHolders(one)))).flat(),
+    ...(await readOnlyOnes(disk)),
+  ];
   const holders = built.map((name) => `/dev/${name}`);
   const mounted = holders.length > 0 ? [] : await findMounted(devices);
   const by = [...new Set([...holders, ...mounted])].slice(0, 5).join(', ') || 'the kernel or another mount namespace';
@@ -121,15 +142,6 @@ async function readOnlyOnes(disk: string): Promise<readonly string[]> {
   if (all.length === 0) return [];
   const devices = [disk, ...(await partitionsOf(disk))];
   return all.flatMap(({ of, name }) => (devices.includes(of) ? name : []));
-}
-
-async function partitionsOf(disk: string): Promise<readonly string[]> {
-  const place = `/sys/dev/block/${disk}`;
-  const names = await readdir(place).catch(() => []);
-  const numbers = names.map((name) =>
-    readFile(`${place}/${name}/partition`).then(() => readFile(`${place}/${name}/dev`, 'utf8')),
-  );
-  return (await Promise.allSettled(numbers)).flatMap((one) => (one.status === 'fulfilled' ? one.value.trim() : []));
 }
 
 /** Processes in whose mount namespace one of the devices is mounted, one for each namespace. Only for people: it sees what /proc shows. */

@@ -11,6 +11,7 @@ import { CallError, errnoOf } from '../core/errors.ts';
 import { deviceNode } from './device-node.ts';
 import { deviceName, deviceSize } from './devices.ts';
 import type { Mount } from './mount-table.ts';
+import { namesIn, textOf } from './sysfs.ts';
 import type { NodeTools } from './tools.ts';
 
 export interface ReadOnlyDevice {
@@ -29,18 +30,18 @@ const named = /\/\.switchboard-read-only-(\d+:\d+)-([0-9a-f]{32})(?: \(deleted\)
 
 /** The read-only device with this number; undefined when the device is something else. */
 export async function readOnlyDeviceAt(number: string): Promise<ReadOnlyDevice | undefined> {
-  const below = await readFile(`/sys/dev/block/${number}/loop/backing_file`, 'utf8').catch(() => '');
-  const [, of, place] = named.exec(below.trim()) ?? [];
+  const below = await textOf(`/sys/dev/block/${number}/loop/backing_file`);
+  const [, of, place] = named.exec(below ?? '') ?? [];
   const name = of && (await deviceName(number));
   return of && place && name ? { name, number, of, place } : undefined;
 }
 
 /** All of this machine. */
 export async function readOnlyDevices(): Promise<readonly ReadOnlyDevice[]> {
-  const names = (await readdir('/sys/block').catch(() => [])).filter((name) => name.startsWith('loop'));
-  const numbers = await Promise.all(names.map((name) => readFile(`/sys/block/${name}/dev`, 'utf8').catch(() => '')));
-  const found = await Promise.all(numbers.map((number) => readOnlyDeviceAt(number.trim())));
-  return found.filter((one) => one !== undefined);
+  const names = (await namesIn('/sys/block')).filter((name) => name.startsWith('loop'));
+  const numbers = await Promise.all(names.map((name) => textOf(`/sys/block/${name}/dev`)));
+  const found = await Promise.all(numbers.map((number) => number && readOnlyDeviceAt(number)));
+  return found.filter((one) => typeof one === 'object');
 }
 
 /** Whether a mount shows the node of the device, in whatever /dev that is. */

@@ -1,7 +1,7 @@
-import { readdir } from 'node:fs/promises';
 import type { CallContext } from '../core/call.ts';
 import type { Attacher, Identity } from './attachers/attacher.ts';
 import { refuseInUse } from './device-in-use.ts';
+import { refuseOpen } from './device-users.ts';
 import { deviceHolders, deviceName } from './devices.ts';
 import { withLock } from './keyed-lock.ts';
 import type { MountTable } from './mount-table.ts';
@@ -9,6 +9,7 @@ import type { NodePlane } from './node-plane.ts';
 import { attachmentKey, type RecordSubject } from './records/record-name.ts';
 import type { FoundRecord } from './records/records.ts';
 import { readOnlyAttacher, releaseReadOnly, releaseUnshown } from './release-read-only.ts';
+import { namesIn } from './sysfs.ts';
 
 /** The key of the lock that attaching and detaching one volume take. */
 export function attachmentLock(subject: Omit<RecordSubject, 'place'>): string {
@@ -80,6 +81,7 @@ async function detach(
   for (const device of await devicesOf(attacher, subject, mounted)) {
     await releaseUnshown(call, plane, table, device);
     await refuseInUse(call, device, plane.tools);
+    await refuseOpen(call, device, plane.tools);
   }
   await attacher.detach?.(call, subject.identity, () => othersOf(plane, table, subject));
 }
@@ -106,7 +108,7 @@ async function devicesOf(
   if (mounted !== undefined && (await isIt(mounted))) return [mounted];
   if (!attacher.identify) return [];
   const found: string[] = [];
-  for (const device of await readdir('/sys/dev/block').catch(() => [])) if (await isIt(device)) found.push(device);
+  for (const device of await namesIn('/sys/dev/block')) if (await isIt(device)) found.push(device);
   const names = await Promise.all(found.map(deviceName));
   // Paths of a multipath device are held by it alone, and it is looked at itself.
   const isPart = async (device: string) => {

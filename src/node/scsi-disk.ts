@@ -1,6 +1,6 @@
 /** SCSI disks as sysfs shows them. Nothing here touches the disk. */
-import { readdir, readFile } from 'node:fs/promises';
 import { lunOfCode } from './scsi-lun.ts';
+import { namesIn, textOf } from './sysfs.ts';
 
 export interface ScsiUnit {
   /** `host:channel:target:lun` */
@@ -25,9 +25,9 @@ export interface ScsiDisk extends ScsiUnit {
 
 /** What is attached below a directory of sysfs, such as that of an iSCSI session. */
 export async function unitsBelow(directory: string): Promise<readonly ScsiUnit[]> {
-  const targets = (await names(directory)).filter((name) => /^target\d+:\d+:\d+$/.test(name));
+  const targets = (await namesIn(directory)).filter((name) => /^target\d+:\d+:\d+$/.test(name));
   const units = targets.map(async (target) => {
-    const addresses = (await names(`${directory}/${target}`)).filter((name) => /^\d+:\d+:\d+:\d+$/.test(name));
+    const addresses = (await namesIn(`${directory}/${target}`)).filter((name) => /^\d+:\d+:\d+:\d+$/.test(name));
     return addresses.map((address) => ({
       address,
       lun: lunOfCode(Number(address.split(':')[3])),
@@ -39,9 +39,9 @@ export async function unitsBelow(directory: string): Promise<readonly ScsiUnit[]
 
 /** The disk of a unit; undefined while it has none: it is just being made or removed, or it is of another kind. */
 export async function diskOf(unit: ScsiUnit): Promise<ScsiDisk | undefined> {
-  const [name] = await names(`${unit.directory}/block`);
+  const [name] = await namesIn(`${unit.directory}/block`);
   if (name === undefined) return undefined;
-  const read = async (file: string) => (await readFile(`${unit.directory}/${file}`, 'utf8').catch(() => '')).trim();
+  const read = async (file: string) => (await textOf(`${unit.directory}/${file}`)) ?? '';
   const [number, sectors, wwid, state] = await Promise.all([
     read(`block/${name}/dev`),
     read(`block/${name}/size`),
@@ -57,8 +57,4 @@ export function multipathId(wwid: string): string {
   const [, kind, rest = ''] = /^(naa|eui|t10)\.(.*)$/s.exec(wwid) ?? [];
   if (kind === 'naa') return `3${rest}`;
   return kind === 'eui' ? `2${rest}` : `1${rest.replace(/\s+/g, '_')}`;
-}
-
-async function names(directory: string): Promise<readonly string[]> {
-  return await readdir(directory).catch(() => []);
 }

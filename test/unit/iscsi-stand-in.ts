@@ -50,6 +50,7 @@ export async function iscsiMachine(t: TestContext, database = '/var/lib/iscsi') 
   const targets: Record<string, StandInTarget> = {};
   const commands: Command[] = [];
   const inUse = new Set<string>();
+  const opened = new Set<string>();
   const held = new Set<string>();
   const state = { iscsid: true, multipathd: false, sessions: 0, disks: 0, maps: 0, mounts: '' };
   const sessions = new Map<number, { readonly iqn: string; readonly portal: string; readonly directory: string }>();
@@ -231,13 +232,19 @@ export async function iscsiMachine(t: TestContext, database = '/var/lib/iscsi') 
   const refuseInUse = async (_call: unknown, device: string) => {
     if (inUse.has(device)) throw new CallError('FAILED_PRECONDITION', `${device} is in use`);
   };
-  const attacher = createIscsi(tools, { refuseInUse, deviceNode: async (_call, _tools, name) => `/dev/${name}` });
+  const refuseOpen = async (_call: unknown, device: string) => {
+    if (opened.has(device)) throw new CallError('FAILED_PRECONDITION', `${device} is open`);
+  };
+  const deviceNode = async (_call: unknown, _tools: unknown, name: string) => `/dev/${name}`;
+  const attacher = createIscsi(tools, { refuseInUse, refuseOpen, deviceNode });
   return {
     attacher,
     targets,
     commands,
     /** Numbers of devices that somebody uses. */
     inUse,
+    /** Numbers of devices that somebody has opened for writing, and no more than that. */
+    opened,
     /** Names of disks that multipathd cannot have. */
     held,
     state,

@@ -247,7 +247,7 @@ test('a session stays while it carries anything else', async (t) => {
   assert.deepEqual([machine.sessions(), await machine.records()], [[], []]);
 });
 
-test('disks of a session that others use keep it: held, or mounted as they are', async (t) => {
+test('disks of a session that others use keep it: held, open, or mounted as they are', async (t) => {
   const machine = await iscsiMachine(t);
   const iqn = newName();
   machine.targets[iqn] = { portals: ['10.0.0.1:3260'], luns: { 0: disk('a') } };
@@ -260,6 +260,10 @@ test('disks of a session that others use keep it: held, or mounted as they are',
   await machine.detach(iqn, '0');
   assert.deepEqual(machine.sessions(), [iqn]);
   machine.inUse.clear();
+  machine.opened.add('65:112');
+  await machine.detach(iqn, '0');
+  assert.deepEqual(machine.sessions(), [iqn]);
+  machine.opened.clear();
   machine.state.mounts = '36 35 0:5 /sdx /mnt/block rw - devtmpfs devtmpfs rw';
   await machine.detach(iqn, '0');
   assert.deepEqual(machine.sessions(), [iqn]);

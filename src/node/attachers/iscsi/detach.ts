@@ -36,19 +36,24 @@ export async function detachVolume(
   tools: NodeTools,
   volume: Pick<IscsiVolume, 'iqn' | 'lun'>,
   isShared: boolean,
-  refuseInUse: RefuseInUse,
+  refuse: { readonly refuseInUse: RefuseInUse; readonly refuseOpen: RefuseInUse },
 ): Promise<void> {
   const { sysfs = '/sys' } = tools;
   const sessions = await sessionsOf(sysfs, volume.iqn);
   const carriers = await Promise.all(sessions.map((session) => carrierOf(session, volume.lun)));
-  await release(call, tools, carriers, refuseInUse);
+  await release(call, tools, carriers, refuse.refuseInUse);
 
   const { root } = await iscsiPlace(tools);
   const records = await recordsOf(root, volume.iqn);
   const left: IscsiSession[] = [];
+  const refuseOther = async (one: CallContext, device: string) => {
+    await refuse.refuseInUse(one, device);
+    // Whoever made use of it need not have claimed it.
+    await refuse.refuseOpen(one, device);
+  };
   const results = await Promise.allSettled(
     carriers.map(async (carrier) => {
-      const why = isShared ? 'another volume' : await whyKept(call, tools, carrier, records, refuseInUse);
+      const why = isShared ? 'another volume' : await whyKept(call, tools, carrier, records, refuseOther);
       if (why === undefined) {
         await logOut(call, tools, carrier.session);
         return;

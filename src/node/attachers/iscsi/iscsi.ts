@@ -4,6 +4,7 @@ import type { CallContext } from '../../../core/call.ts';
 import { CallError } from '../../../core/errors.ts';
 import { refuseInUse } from '../../device-in-use.ts';
 import { deviceNode } from '../../device-node.ts';
+import { refuseOpen } from '../../device-users.ts';
 import { withLock } from '../../keyed-lock.ts';
 import { awaitMultipath, multipathOf, resizeMultipath } from '../../multipath.ts';
 import { diskOf, multipathId, type ScsiDisk, type ScsiUnit } from '../../scsi-disk.ts';
@@ -22,11 +23,13 @@ import { type IscsiIdentity, type IscsiVolume, identityOf, parseIdentity, volume
 const wanted = new Map<string, Set<string>>();
 
 /** iSCSI by open-iscsi: `portal`, `portals`, `iqn`, `lun` and `interface` of the volume context, and the secrets `node-db.*`. */
-export const iscsi = (tools: NodeTools): Attacher => createIscsi(tools, { refuseInUse, deviceNode });
+export const iscsi = (tools: NodeTools): Attacher =>
+  createIscsi(tools, { refuseInUse, refuseOpen: (call, device) => refuseOpen(call, device, tools), deviceNode });
 
 /** What looks at devices themselves. Tests have none. */
 interface Devices {
   readonly refuseInUse: RefuseInUse;
+  readonly refuseOpen: RefuseInUse;
   readonly deviceNode: typeof deviceNode;
 }
 
@@ -53,7 +56,7 @@ export function createIscsi(tools: NodeTools, devices: Devices): Attacher {
         const isOther = (one: Readonly<Record<string, string>>) =>
           one.iqn?.toLowerCase() === iqn && one.lun !== undefined && one.lun !== lun;
         const isShared = [...(wanted.get(iqn) ?? [])].some((one) => one !== lun) || (await others()).some(isOther);
-        await detachVolume(call, tools, volume, isShared, devices.refuseInUse);
+        await detachVolume(call, tools, volume, isShared, devices);
         forget(volume);
       });
     },

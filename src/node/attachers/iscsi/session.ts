@@ -1,6 +1,8 @@
 /** The iSCSI sessions of this machine, as sysfs shows them: whoever made them, and whether iscsid runs or not. */
-import { readdir, readFile, realpath } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import { basename, dirname } from 'node:path/posix';
+import { ifThere } from '../../../core/if-there.ts';
+import { namesIn, textOf } from '../../sysfs.ts';
 import type { Portal } from './portal.ts';
 
 export interface IscsiSession {
@@ -24,7 +26,7 @@ export interface IscsiSession {
 
 /** All sessions with a target, in the order in which they were made. */
 export async function sessionsOf(sysfs: string, iqn: string): Promise<readonly IscsiSession[]> {
-  const names = await readdir(`${sysfs}/class/iscsi_session`).catch(() => []);
+  const names = await namesIn(`${sysfs}/class/iscsi_session`);
   const ids = names.flatMap((name) => /^session(\d+)$/.exec(name)?.[1] ?? []).map(Number);
   const found = await Promise.all(ids.toSorted((a, b) => a - b).map((id) => readSession(sysfs, id, iqn)));
   return found.filter((session) => session !== undefined);
@@ -34,7 +36,7 @@ async function readSession(sysfs: string, id: number, wanted: string): Promise<I
   const entry = `${sysfs}/class/iscsi_session/session${id}`;
   const iqn = await text(`${entry}/targetname`);
   if (iqn.toLowerCase() !== wanted.toLowerCase()) return undefined;
-  const directory = await realpath(`${entry}/device`).catch(() => undefined);
+  const directory = await ifThere(() => realpath(`${entry}/device`));
   if (directory === undefined) return undefined;
   const [state, name, target, portal] = await Promise.all([
     text(`${entry}/state`),
@@ -55,7 +57,7 @@ async function readSession(sysfs: string, id: number, wanted: string): Promise<I
 }
 
 async function portalOf(sysfs: string, directory: string): Promise<Portal | undefined> {
-  const connection = (await readdir(directory).catch(() => [])).find((name) => /^connection\d+:0$/.test(name));
+  const connection = (await namesIn(directory)).find((name) => /^connection\d+:0$/.test(name));
   if (connection === undefined) return undefined;
   const entry = `${sysfs}/class/iscsi_connection/${connection}`;
   const [host, port] = await Promise.all([text(`${entry}/persistent_address`), text(`${entry}/persistent_port`)]);
@@ -77,5 +79,5 @@ function hostAbove(directory: string): string {
 }
 
 async function text(path: string): Promise<string> {
-  return (await readFile(path, 'utf8').catch(() => '')).trim();
+  return (await textOf(path)) ?? '';
 }

@@ -1,6 +1,7 @@
 import type { CallContext } from '../../../core/call.ts';
 import { asCallError, CallError } from '../../../core/errors.ts';
 import { refuseInUse } from '../../device-in-use.ts';
+import { refuseOpen } from '../../device-users.ts';
 import { flushMultipath, multipathOf } from '../../multipath.ts';
 import { poll } from '../../poll.ts';
 import { whyUsed } from '../../why-used.ts';
@@ -25,10 +26,14 @@ export async function disconnect(
     call.log.info('a subsystem stays connected, for another of its namespaces is in use', { nqn, nsid: other, why });
   const wanted = (await others()).find((other) => other.nqn === nqn && other.nsid !== nsid);
   if (wanted) return stay(wanted.nsid, 'a volume of this node has it');
+  const refuse = async (one: CallContext, device: string) => {
+    await refuseInUse(one, device);
+    await refuseOpen(one, device, tools);
+  };
   for (const disk of disks.filter((one) => one.nsid !== nsid)) {
     const map = await multipathOf(places.sysfs, [disk.name]);
     const onTop = map ? { name: map.device, number: map.number } : disk;
-    const why = await whyUsed(call, { ...tools, sysfs: places.sysfs }, onTop, refuseInUse);
+    const why = await whyUsed(call, { ...tools, sysfs: places.sysfs }, onTop, refuse);
     if (why !== undefined) return stay(disk.nsid, why);
   }
   for (const { name } of disks) {

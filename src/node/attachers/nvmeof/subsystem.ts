@@ -4,9 +4,11 @@
  * `class/nvme-subsystem/nvme-subsys0` has links to its controllers. With the kernel's own multipath, a namespace is one disk of the subsystem,
  * `nvme0n1`, whose paths `nvme0c1n1` are hidden disks of the controllers; without it, every controller has a disk of its own.
  */
-import { readdir, readFile, realpath } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path/posix';
+import { ifThere } from '../../../core/if-there.ts';
 import { multipathOf } from '../../multipath.ts';
+import { namesIn, textOf } from '../../sysfs.ts';
 import { idDigits, type NamespaceName } from './target.ts';
 
 /** A connection to a subsystem. */
@@ -58,7 +60,7 @@ export async function readSubsystem(sysfs: string, nqn: string): Promise<Subsyst
 
 /** Which namespace the block device `major:minor` is, a partition or a multipath map of it. Undefined: none of a subsystem reached over a network. */
 export async function namespaceOf(sysfs: string, device: string): Promise<NamespaceName | undefined> {
-  const place = await realpath(join(sysfs, 'dev/block', device)).catch(() => undefined);
+  const place = await ifThere(() => realpath(join(sysfs, 'dev/block', device)));
   if (place === undefined) return undefined;
   const [path] =
     (
@@ -83,17 +85,17 @@ async function namespaceAt(place: string, sysfs: string): Promise<NamespaceName 
 async function subsystemFolders(sysfs: string, nqn: string): Promise<readonly string[]> {
   const root = join(sysfs, 'class/nvme-subsystem');
   // One that is still open after its last connection was lost stays beside the one that takes its place.
-  const folders = (await list(root)).map((name) => join(root, name));
+  const folders = (await namesIn(root)).map((name) => join(root, name));
   const names = await Promise.all(folders.map((folder) => text(folder, 'subsysnqn')));
   return folders.filter((_folder, index) => names[index] === nqn);
 }
 
 async function readFolder(folder: string): Promise<Subsystem> {
-  const names = await list(folder);
+  const names = await namesIn(folder);
   const read = names.filter((name) => /^nvme\d+$/.test(name)).map((name) => readController(folder, name));
   const controllers = (await Promise.all(read)).filter((one) => one !== undefined);
   if (controllers.length === 0) return { controllers, disks: [] };
-  const paths = await Promise.all(controllers.map((one) => list(one.folder)));
+  const paths = await Promise.all(controllers.map((one) => namesIn(one.folder)));
   const joined = names.filter(isDisk).map(async (name) => {
     const states = controllers.flatMap((controller, index) =>
       (paths[index] ?? []).filter((path) => isPathOf(path, name)).map((path) => pathState(controller, path)),
@@ -149,11 +151,6 @@ function isPathOf(path: string, disk: string): boolean {
   return path.replace(/c\d+n/, 'n') === disk && path !== disk;
 }
 
-async function list(folder: string): Promise<readonly string[]> {
-  return await readdir(folder).catch(() => []);
-}
-
 async function text(folder: string, file: string): Promise<string | undefined> {
-  const content = await readFile(join(folder, file), 'utf8').catch(() => undefined);
-  return content?.trim();
+  return await textOf(join(folder, file));
 }
