@@ -10,12 +10,15 @@
 //      the program gets back the environment as the caller gave it, with the hand-over gone: no child can inherit it.
 //   5. A moment later, memory that only starting needed is given back (trim.h).
 //
+// Under another name it is a process that only starts other programs (starter.h).
+//
 // The loader sees none of the caller's LD_* variables: they are meant for programs linked on this machine, and children
 // still get them.
 
 #include "image.h"
 #include "memory.h"
 #include "payload.h"
+#include "starter.h"
 #include "system.h"
 #include "text.h"
 #include "trim.h"
@@ -198,6 +201,8 @@ __attribute__((visibility("hidden"), used)) _Noreturn void launch(uint64_t *stac
   if (value_of(vector, AT_UID) != value_of(vector, AT_EUID) || value_of(vector, AT_GID) != value_of(vector, AT_EGID))
     fail("it must not be installed set-user-id or set-group-id", 0);
   later.secure = value_of(vector, AT_SECURE);
+  const char *name = (const char *)stack[1];
+  if (stack[0] == 1 && starts_with(name, starter_name) && !name[sizeof starter_name - 1]) start_programs();
 
   long self = open_self();
   later.program = map_image(self, payload.parts[0].offset, page);

@@ -10,9 +10,10 @@
 
 #if defined(__x86_64__)
 
-enum { SYS_write = 1, SYS_close = 3, SYS_mmap = 9, SYS_munmap = 11, SYS_rt_sigprocmask = 14, SYS_pread64 = 17,
-       SYS_madvise = 28, SYS_nanosleep = 35, SYS_clone = 56, SYS_exit = 60, SYS_exit_group = 231, SYS_openat = 257,
-       SYS_memfd_create = 319 };
+enum { SYS_read = 0, SYS_write = 1, SYS_close = 3, SYS_mmap = 9, SYS_munmap = 11, SYS_rt_sigprocmask = 14,
+       SYS_pread64 = 17, SYS_madvise = 28, SYS_nanosleep = 35, SYS_clone = 56, SYS_execve = 59, SYS_exit = 60,
+       SYS_wait4 = 61, SYS_setsid = 112, SYS_exit_group = 231, SYS_openat = 257, SYS_ppoll = 271, SYS_signalfd4 = 289,
+       SYS_dup3 = 292, SYS_pipe2 = 293, SYS_memfd_create = 319 };
 #define ELF_MACHINE 62
 
 static inline long system_call(long number, long a, long b, long c, long d, long e, long f) {
@@ -54,9 +55,10 @@ static inline void sys_start_thread(void (*function)(void), void *stack_end) {
 
 #elif defined(__aarch64__)
 
-enum { SYS_openat = 56, SYS_close = 57, SYS_write = 64, SYS_pread64 = 67, SYS_exit = 93, SYS_exit_group = 94,
-       SYS_nanosleep = 101, SYS_rt_sigprocmask = 135, SYS_munmap = 215, SYS_clone = 220, SYS_mmap = 222,
-       SYS_madvise = 233, SYS_memfd_create = 279 };
+enum { SYS_dup3 = 24, SYS_openat = 56, SYS_close = 57, SYS_pipe2 = 59, SYS_read = 63, SYS_write = 64, SYS_pread64 = 67,
+       SYS_ppoll = 73, SYS_signalfd4 = 74, SYS_exit = 93, SYS_exit_group = 94, SYS_nanosleep = 101,
+       SYS_rt_sigprocmask = 135, SYS_setsid = 157, SYS_munmap = 215, SYS_clone = 220, SYS_execve = 221, SYS_mmap = 222,
+       SYS_madvise = 233, SYS_wait4 = 260, SYS_memfd_create = 279 };
 #define ELF_MACHINE 183
 
 static inline long system_call(long number, long a, long b, long c, long d, long e, long f) {
@@ -109,8 +111,13 @@ static inline void sys_start_thread(void (*function)(void), void *stack_end) {
 extern char program_entry[] __attribute__((visibility("hidden")));
 
 #define ENOENT 2
-#define EINVAL 22
+#define EAGAIN 11
+#define EACCES 13
 #define ENOTDIR 20
+#define EINVAL 22
+#define SIGCHLD 17
+#define WNOHANG 1
+#define CLONE_VFORK 0x4000
 #define AT_FDCWD (-100)
 #define O_RDONLY 0
 #define O_CLOEXEC 02000000
@@ -122,6 +129,7 @@ extern char program_entry[] __attribute__((visibility("hidden")));
 #define PROT_EXEC 4
 #define MADV_DONTNEED 4
 #define SIG_SETMASK 2
+#define MAP_SHARED 0x01
 #define MAP_PRIVATE 0x02
 #define MAP_FIXED 0x10
 #define MAP_ANONYMOUS 0x20
@@ -134,6 +142,9 @@ static inline long sys_open(const char *path) {
 static inline long sys_close(long fd) { return system_call(SYS_close, fd, 0, 0, 0, 0, 0); }
 static inline long sys_write(long fd, const void *data, uint64_t size) {
   return system_call(SYS_write, fd, (long)data, (long)size, 0, 0, 0);
+}
+static inline long sys_read(long fd, void *data, uint64_t size) {
+  return system_call(SYS_read, fd, (long)data, (long)size, 0, 0, 0);
 }
 static inline long sys_pread(long fd, void *data, uint64_t size, uint64_t offset) {
   return system_call(SYS_pread64, fd, (long)data, (long)size, (long)offset, 0, 0);
@@ -153,6 +164,29 @@ static inline long sys_madvise(uintptr_t address, uint64_t size, int advice) {
 static inline long sys_block_signals(const uint64_t *signals, uint64_t *before) {
   return system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)signals, (long)before, sizeof *signals, 0, 0);
 }
+// A descriptor that can be read when one of these signals, which must be blocked, has come.
+static inline long sys_signals(const uint64_t *signals) {
+  return system_call(SYS_signalfd4, -1, (long)signals, sizeof *signals, O_CLOEXEC, 0, 0);
+}
+static inline long sys_poll(void *entries, uint64_t count) {
+  return system_call(SYS_ppoll, (long)entries, (long)count, 0, 0, sizeof(uint64_t), 0);
+}
+// As above, without waiting.
+static inline long sys_look(void *entries, uint64_t count) {
+  int64_t now[2] = {0, 0};
+  return system_call(SYS_ppoll, (long)entries, (long)count, (long)now, 0, sizeof(uint64_t), 0);
+}
+static inline long sys_pipe(int32_t *ends) { return system_call(SYS_pipe2, (long)ends, O_CLOEXEC, 0, 0, 0, 0); }
+// The copy stays open in what is executed.
+static inline long sys_dup(long fd, long copy) { return system_call(SYS_dup3, fd, copy, 0, 0, 0, 0); }
+static inline long sys_setsid(void) { return system_call(SYS_setsid, 0, 0, 0, 0, 0, 0); }
+// A copy of the process, in which it gives 0. It returns in this one when the other has executed a program or ended.
+static inline long sys_fork_and_wait(void) { return system_call(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0, 0); }
+static inline long sys_execve(const char *file, char **arguments, char **environment) {
+  return system_call(SYS_execve, (long)file, (long)arguments, (long)environment, 0, 0, 0);
+}
+// A child that has ended, if there is one.
+static inline long sys_wait(int32_t *status) { return system_call(SYS_wait4, -1, (long)status, WNOHANG, 0, 0, 0); }
 static inline void sys_sleep(int64_t seconds) {
   int64_t time[2] = {seconds, 0};
   system_call(SYS_nanosleep, (long)time, 0, 0, 0, 0, 0);

@@ -1,4 +1,4 @@
-// What is asked of the strings of the environment.
+// What is asked of strings.
 #ifndef TEXT_H
 #define TEXT_H
 

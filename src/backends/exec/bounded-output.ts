@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream';
+import type { ChildOutput } from './child.ts';
 import { untakenLines } from './untaken-lines.ts';
 
 /** What a child has written to one of its streams, up to a limit. */
@@ -13,7 +13,7 @@ export interface BoundedOutput {
  * Lines that `takeLine` takes do not count. A child that could not be started may have no stream.
  */
 export function collectOutput(
-  stream: Readable | null | undefined,
+  stream: ChildOutput | null | undefined,
   limit: number,
   takeLine?: (line: string) => boolean,
 ): BoundedOutput {

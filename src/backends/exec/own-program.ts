@@ -7,9 +7,14 @@ import { fileURLToPath } from 'node:url';
  */
 export function ownProgram(args: readonly string[]): { readonly file: string; readonly args: readonly string[] } {
   const file = '/proc/self/exe';
+  if (isExecutable()) return { file, args };
   const here = fileURLToPath(import.meta.url);
-  if (here === process.execPath) return { file, args };
   const main = here.endsWith('/own-program.ts') ? join(dirname(here), '../../main.ts') : here;
   const before = 'deno' in process.versions ? ['run', '--quiet', '-A', '--no-prompt'] : [];
   return { file, args: [...before, main, ...args] };
+}
+
+/** Whether the running program is the executable, and not the bundle or its sources. */
+export function isExecutable(): boolean {
+  return fileURLToPath(import.meta.url) === process.execPath;
 }

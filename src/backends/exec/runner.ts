@@ -1,10 +1,10 @@
 /** Starts programs of the host: no shell, one owner, a time limit, bounded output. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { spawn } from 'node:child_process';
 import { throwIfOver } from '../../core/call.ts';
 import { asCallError, CallError, errnoOf, oneLine } from '../../core/errors.ts';
 import type { Logger } from '../../core/logger.ts';
 import { collectOutput } from './bounded-output.ts';
+import type { Child, StartChild } from './child.ts';
 import { CommandFailed } from './command-failed.ts';
 import { directStrategy, type HostStrategy, type Invocation, withPaths } from './host-strategy.ts';
 import type { Command, CommandOutput, RunCommand } from './run.ts';
@@ -23,6 +23,8 @@ export interface RunnerOptions {
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
   /** Where programs do their work, if that may be elsewhere. */
   readonly placeOf?: RunCommand['placeOf'];
+  /** Another way to start programs, where it is open. */
+  readonly startChild?: StartChild | undefined;
   /** Told after every command; for metrics. */
   readonly onCommand?: ((event: CommandEvent) => void) | undefined;
   /** Milliseconds between SIGTERM and SIGKILL. Default: 2000. */
@@ -61,7 +63,10 @@ export function createRunner(options: RunnerOptions = {}): RunCommand {
     const invocation = chosen instanceof Promise ? await located(chosen, call, command, options) : chosen;
     const env = { PATH: path, LC_ALL: 'C', ...invocation.env, ...command.env };
     const file = command.outlives && (await openUnnamedFile());
-    const child = start(invocation, command, env, command.outlives ? (file?.descriptor ?? 'ignore') : 'pipe');
+    const plain = command.input === undefined && !command.outlives;
+    const child =
+      (plain ? options.startChild?.({ ...invocation, env }) : undefined) ??
+      start(invocation, command, env, command.outlives ? (file?.descriptor ?? 'ignore') : 'pipe');
     const keepBytes = command.keepBytes ?? outputLimit;
     const stdout = collectOutput(child.stdout, keepBytes, command.takeLine);
     const stderr = collectOutput(child.stderr, keepBytes);
@@ -113,7 +118,7 @@ function start(
   command: Command,
   env: Record<string, string>,
   output: 'pipe' | 'ignore' | number,
-): ChildProcess {
+): Child {
   try {
     const child = spawn(invocation.file, invocation.args, {
       // A child must not keep a directory busy that somebody wants to unmount.
@@ -155,8 +160,11 @@ function notStarted(program: string, file: string, path: string, error: Error): 
   return new CallError(why.code, `\`${program}\` cannot be started: ${why.message}`, { cause: error });
 }
 
-async function exitOf(child: ChildProcess): Promise<void> {
-  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+function exitOf(child: Child): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => {
+    child.once('exit', () => resolve());
+  });
 }
 
 function outcomeOf(ending: Ending, command: Command): CommandOutcome {
@@ -176,7 +184,7 @@ interface Finished {
   readonly command: Command;
   /** What was started: the program, or what brings it. */
   readonly by: string;
-  readonly child: ChildProcess;
+  readonly child: Child;
   readonly ending: Ending;
   readonly outcome: CommandOutcome;
   readonly milliseconds: number;

@@ -1,7 +1,7 @@
 /** The life of one child process: it ends by itself, or its whole process group is ended when its time or its caller is over. */
-import type { ChildProcess } from 'node:child_process';
 import { reasonOf } from '../../core/call.ts';
 import { CallError } from '../../core/errors.ts';
+import type { Child } from './child.ts';
 
 export interface Supervision {
   readonly signal: AbortSignal;
@@ -31,7 +31,7 @@ const drainMs = 200;
 const drainTurns = 100;
 
 /** Resolves when the child is reaped and its output read, or was given up. The child must lead a process group of its own. Never rejects. */
-export function supervise(child: ChildProcess, limits: Supervision): Promise<Ending> {
+export function supervise(child: Child, limits: Supervision): Promise<Ending> {
   return new Promise((resolve) => {
     let exitCode: number | null = null;
     let exitSignal: string | null = null;
@@ -45,7 +45,7 @@ export function supervise(child: ChildProcess, limits: Supervision): Promise<End
     const finish = (more: { spawnError?: Error; abandoned?: boolean } = {}) => {
       clearTimeout(next);
       limits.signal.removeEventListener('abort', onAbort);
-      for (const stream of child.stdio ?? []) stream?.destroy();
+      for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
       resolve({ exitCode, signal: exitSignal, reason, abandoned: false, ...more });
     };
     // What a child wrote before it ended may not have been read however long ago that was: where the event loop was held up, timers come before pipes.
@@ -89,8 +89,8 @@ export function supervise(child: ChildProcess, limits: Supervision): Promise<End
   });
 }
 
-function killGroup(child: ChildProcess, signal: NodeJS.Signals): void {
-  if (child.pid === undefined) return;
+function killGroup(child: Child, signal: NodeJS.Signals): void {
+  if (child.pid === undefined) return void child.once('spawn', () => killGroup(child, signal));
   try {
     process.kill(-child.pid, signal);
   } catch {
