@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as v from 'valibot';
 import { createRunner } from '../../src/backends/exec/runner.ts';
+import { parseConfig } from '../../src/config/load.ts';
+import { redacted } from '../../src/config/secret.ts';
 import { detachedContext } from '../../src/core/call.ts';
 import type { Driver } from '../../src/core/driver.ts';
 import { CallError, type StatusCode } from '../../src/core/errors.ts';
@@ -105,4 +107,32 @@ test('each kind of volume is used as what it is', async () => {
 
 test('a declared volume without a known attach driver is refused at the start', () => {
   assert.throws(() => driver({ x: { context: { node_attach_driver: 'nosuch' } } }), fails('INVALID_ARGUMENT'));
+});
+
+test('a declared volume without what its attach driver needs is refused at the start, and named', () => {
+  for (const [context, message] of [
+    [{ node_attach_driver: 'nfs', server: 'nas' }, /volume "x": .* has no `share`/],
+    [{ node_attach_driver: 'iscsi', portal: 'nas', iqn: 'iqn.2003-01.org.x:d' }, /has no `lun`/],
+    [{ node_attach_driver: 'nvmeof', nqn: 'nqn.2003-01.org.x:d', nsid: 1 }, /neither `transport` nor `transports`/],
+    [{ node_attach_driver: 'bind' }, /path "" is not absolute/],
+    [{ node_attach_driver: 'zfs-local', zfs_asset_name: '/tank' }, /is not the name of a dataset or zvol/],
+    [{ node_attach_driver: 'oneclient' }, /`server` is not the host of a Oneprovider/],
+    [{ node_attach_driver: 'objectivefs' }, /`filesystem` is not the name/],
+  ] as const) {
+    assert.throws(() => driver({ x: { context } }), { code: 'INVALID_ARGUMENT', message });
+  }
+});
+
+test('keys of a context that nobody reads are pointed out, and secrets in it are not shown', () => {
+  const context = { node_attach_driver: 'objectivefs', filesystem: 'a/b', 'env.SECRET_KEY': 'hush', evn: 1 };
+  const spaces = { node_attach_driver: 'oneclient', server: 's', token: 'hush', lun: 1 };
+  const volumes = { archive: { context }, spaces: { context: spaces } };
+  const text = JSON.stringify({ driver: 'node-manual', 'node-manual': { volumes } });
+  const { value, warnings, input } = parseConfig(text, 'x.yaml', () => nodeManual.schema, { env: {} });
+  assert.deepEqual(
+    warnings.map(({ path }) => path),
+    ['node-manual.volumes.archive.context.evn', 'node-manual.volumes.spaces.context.lun'],
+  );
+  assert.equal(value['node-manual'].volumes?.archive?.context['env.SECRET_KEY'], 'hush');
+  assert.doesNotMatch(JSON.stringify(redacted(nodeManual.schema, input)), /hush/);
 });

@@ -4,20 +4,20 @@ import type { VolumeOperations } from '../../core/driver.ts';
 import { CallError } from '../../core/errors.ts';
 import { formatSize, parseSize } from '../../core/sizes.ts';
 import type { AccessMode, Volume, VolumeContext, VolumeStatus } from '../../core/volume.ts';
+import type { Attacher } from '../../node/attachers/attacher.ts';
 import { refusal, requireCapabilities } from '../common/capability-check.ts';
 import { fitsRange, requireRange } from '../common/capacity.ts';
 import { pageOfIds } from '../common/paging.ts';
 import { volumeId } from '../common/volume-id.ts';
 import type { DriverEnvironment } from '../type.ts';
 import { rulesOf } from './rules.ts';
-
-const text = v.pipe(v.union([v.string(), v.number(), v.boolean()], 'a text'), v.transform(String));
+import { requireContext, volumeContext } from './volume-context.ts';
 
 const expectedSize = 'a size, such as 10Gi';
 
 export const declaredVolume = v.object({
   /** The keys of a volume context, `node_attach_driver` first of all. */
-  context: v.record(v.string(), text),
+  context: volumeContext,
   /** For orchestrators, which may ask for a volume of a size. */
   size: v.optional(
     v.pipe(
@@ -36,11 +36,14 @@ export function declaredVolumes(
   driver: string,
   { maxIdBytes: maxBytes }: Pick<DriverEnvironment, 'maxIdBytes'>,
   modes: readonly AccessMode[] | undefined,
+  attachers: Readonly<Record<string, Attacher>>,
 ): VolumeOperations {
   const volumes = new Map<string, Volume>();
   for (const [name, { context, size }] of Object.entries(declared)) {
     const id = volumeId({ name, parameters: {} }, { maxBytes });
     rulesOf(context, modes);
+    const attacher = attachers[context.node_attach_driver ?? ''];
+    if (attacher) requireContext(name, context, attacher);
     volumes.set(id, { id, capacityBytes: size ?? 0, context: { provisioner_driver: driver, ...context } });
   }
   const find = (id: string): Volume => {

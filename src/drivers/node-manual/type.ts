@@ -2,7 +2,7 @@
 import * as v from 'valibot';
 import { advertisedFrom, commonEntries } from '../../config/common.ts';
 import type { Driver, WholeNodeOperations } from '../../core/driver.ts';
-import { createNodePlane } from '../../node/plane.ts';
+import { createNodePlane, makePlane } from '../../node/plane.ts';
 import { requireCapabilities } from '../common/capability-check.ts';
 import type { DriverEnvironment, DriverType } from '../type.ts';
 import { declaredVolume, declaredVolumes } from './declared-volumes.ts';
@@ -50,7 +50,9 @@ function createDriver(options: Options, environment: DriverEnvironment): Driver 
     name,
     constrained: false,
     advertised,
-    ...(Object.keys(declared).length > 0 && { volumes: declaredVolumes(declared, name, environment, modes) }),
+    ...(Object.keys(declared).length > 0 && {
+      volumes: declaredVolumes(declared, name, environment, modes, makePlane({ run }).attachers),
+    }),
     node: checked(plane, modes),
     close: async () => {},
   };
