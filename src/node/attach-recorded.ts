@@ -10,7 +10,7 @@ import { isCleanupUnderWay } from './records/cleanup-turn.ts';
 import { mountOf } from './records/leftovers.ts';
 import { attachmentKey, recordName } from './records/record-name.ts';
 import type { FoundRecord, NewRecord } from './records/records.ts';
-import { attachmentLock, isDetachable, releaseRecorded } from './release.ts';
+import { attacherNamed, attachmentLock, isDetachable, releaseRecorded } from './release.ts';
 import { readOnlyAttacher } from './release-read-only.ts';
 
 /** A volume that is wanted at a place: where it is staged, or published without having been staged. */
@@ -55,6 +55,15 @@ export async function forgetAttachment(
   if (isDetachable(plane, record) || call.signal.aborted || (await mountOf(call, plane.tools, request.table, record)))
     return;
   await plane.records.remove(recordName(record)).catch(() => {});
+}
+
+/** The same after a failure to mount what was attached: what has nothing to detach, such as a share, leaves nothing behind. */
+export async function forgetUnmounted(call: CallContext, plane: NodePlane, request: PlacedRequest): Promise<void> {
+  const name = request.context.node_attach_driver ?? '';
+  const attacher = attacherNamed(plane, name);
+  if (!attacher) return;
+  const table = await plane.tools.readTable();
+  await forgetAttachment(call, plane, name, attacher, { ...request, table });
 }
 
 function recordOf(

@@ -3,6 +3,7 @@ import type { CallContext } from '../core/call.ts';
 import type { PublishRequest } from '../core/driver.ts';
 import { CallError } from '../core/errors.ts';
 import { isAsidePlace } from './aside-place.ts';
+import { forgetUnmounted } from './attach-recorded.ts';
 import { type AttachedVolume, attachVolume, isReadonly, wantedFlags } from './attach-volume.ts';
 import { blockFile } from './block-file.ts';
 import { whyDeadUnlessSeen } from './dead-mount.ts';
@@ -42,34 +43,50 @@ async function publishOnce(call: CallContext, plane: NodePlane, request: Publish
   const { tools } = plane;
   const path = checkedPath(request.targetPath, 'target_path');
   const table = await tools.readTable();
-  const { wanted: found, device } = request.stagingPath
-    ? await fromStaging(call, plane, request, request.stagingPath, table)
-    : await attachVolume(
-        call,
-        plane,
-        { ...request, table, place: path },
-        isReadonly(request.capability, request.readonly),
-      );
-  const target = await preparePlace(call, tools, table, path);
-  const isBlock = request.capability.type === 'block';
-  const place = { volumeId: request.volumeId, path, place: target, table };
-  const wanted = isBlock ? await wantBlock(call, plane, place, found) : found;
+  if (request.stagingPath) {
+    const staged = await fromStaging(call, plane, request, request.stagingPath, table);
+    return await publishAt(call, plane, request, path, table, staged);
+  }
+  const placed = { ...request, table, place: path };
+  const attached = await attachVolume(call, plane, placed, isReadonly(request.capability, request.readonly));
   try {
-    await mountWanted(call, plane, request, wanted, target, isBlock ? await tools.readTable() : table, device);
+    await publishAt(call, plane, request, path, table, attached);
+  } catch (error) {
+    await forgetUnmounted(call, plane, placed);
+    throw error;
+  }
+}
+
+async function publishAt(
+  call: CallContext,
+  plane: NodePlane,
+  request: PublishRequest,
+  path: string,
+  table: MountTable,
+  { wanted: found, device }: AttachedVolume,
+): Promise<void> {
+  const { tools } = plane;
+  const { volumeId, capability } = request;
+  const target = await preparePlace(call, tools, table, path);
+  if (capability.type === 'mount') return await mountAlone(call, plane, request, found, target, table, device);
+  const wanted = await wantBlock(call, plane, { volumeId, path, place: target, table }, found);
+  try {
+    await mountAlone(call, plane, request, wanted, target, await tools.readTable());
   } catch (error) {
     await wanted.failed?.();
     throw error;
   }
 }
 
-async function mountWanted(
+/** Mounts it, unless its access mode wants it to be nowhere else and it is. */
+async function mountAlone(
   call: CallContext,
   { tools }: NodePlane,
   request: PublishRequest,
   wanted: Wanted,
   target: string,
   table: MountTable,
-  device: BlockDevice | undefined,
+  device?: BlockDevice | undefined,
 ): Promise<void> {
   const publish = async (current: MountTable) => {
     const mount = await ensureMounted(call, tools, current, wanted, target);

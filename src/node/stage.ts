@@ -1,7 +1,8 @@
 import type { CallContext } from '../core/call.ts';
 import type { StageRequest } from '../core/driver.ts';
 import { CallError } from '../core/errors.ts';
-import { attachVolume } from './attach-volume.ts';
+import { forgetUnmounted, type PlacedRequest } from './attach-recorded.ts';
+import { type AttachedVolume, attachVolume } from './attach-volume.ts';
 import { blockFile } from './block-file.ts';
 import { ensureMounted } from './ensure-mounted.ts';
 import { growIfSmaller } from './file-systems/grow.ts';
@@ -19,8 +20,22 @@ export async function stageVolume(call: CallContext, plane: NodePlane, request: 
   const table = await tools.readTable();
   // Several nodes may read it at once only if none of them writes.
   const readonly = capability.mode === 'MULTI_NODE_READER_ONLY';
-  const { wanted, device } = await attachVolume(call, plane, { ...request, table, place: path }, readonly);
+  const placed = { ...request, table, place: path };
+  const attached = await attachVolume(call, plane, placed, readonly);
+  try {
+    await mountStaged(call, plane, placed, attached);
+  } catch (error) {
+    await forgetUnmounted(call, plane, placed);
+    throw error;
+  }
+}
 
+async function mountStaged(
+  call: CallContext,
+  { tools }: NodePlane,
+  { capability, table, place: path }: PlacedRequest,
+  { wanted, device }: AttachedVolume,
+): Promise<void> {
   const staging = await preparePlace(call, tools, table, path);
   const file = `${staging}/${blockFile}`;
   const other = capability.type === 'block' ? table.at(staging) : table.at(file);

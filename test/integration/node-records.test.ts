@@ -198,6 +198,21 @@ test('a request that can never work leaves no record', async (t) => {
   await assertGone(b);
 });
 
+test('what has nothing to detach leaves no record when it cannot be mounted, and what has is detached by its record', async (t) => {
+  const b = await loopBench(t, { runner: { paths: { mount: '/bin/false' } } });
+  const directory = { node_attach_driver: 'hostpath', path: b.path('vol') };
+  for (const context of [directory, { node_attach_driver: 'loop', file: b.file }]) {
+    await assert.rejects(b.stage({ context }), { code: 'INTERNAL' });
+    await assert.rejects(b.publish('t', { context, stagingPath: undefined }), { code: 'INTERNAL' });
+    const kept = context === directory ? [] : [b.path('stage'), b.path('t')];
+    assert.deepEqual((await b.records()).map(({ place }) => place).sort(), kept);
+  }
+  await b.unpublish('t');
+  assert.equal(b.devices().length, 1);
+  await b.unstage();
+  await assertGone(b);
+});
+
 test('a volume at two staging paths is detached with the second', async (t) => {
   const b = await loopBench(t);
   const [one, two] = [b.path('one'), b.path('two')];
@@ -261,11 +276,19 @@ test('a directory on a disk that the host attached is never a reason to detach t
     for (const lost of [false, true]) {
       await b.stage({ context: { node_attach_driver: 'hostpath', path } });
       if (lost) await rm(b.state, { recursive: true });
-      await b.unstage().catch((error: { code: string }) => assert.equal(error.code, 'FAILED_PRECONDITION'));
+      await b.unstage();
       assert.deepEqual(b.devices(), [device], `${path}, ${lost ? 'without a' : 'with its'} record`);
-      await b.node.unpublish(call, { volumeId: 'v1', targetPath: b.path('stage') });
+      assert.deepEqual(await b.mounts(), ['disk']);
     }
   }
+  // What was made from it afterwards is somebody's who has not been told.
+  await b.stage({ context: { node_attach_driver: 'hostpath', path: b.path('disk') } });
+  await rm(b.state, { recursive: true });
+  await b.publish('target', { context: { node_attach_driver: 'hostpath', path: b.path('disk') } });
+  await assert.rejects(b.unstage(), { code: 'FAILED_PRECONDITION', message: /still mounted at .*target/ });
+  await b.unpublish('target');
+  await b.unstage();
+  assert.deepEqual(await b.mounts(), ['disk']);
   host('umount', b.path('disk'));
   // The disk itself, which nobody else uses.
   await b.stage({ context: { node_attach_driver: 'bind', path: device } });
