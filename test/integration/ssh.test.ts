@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { createRunner } from '../../src/backends/exec/runner.ts';
 import { createLocalShell } from '../../src/backends/shell/local-shell.ts';
-import { runSteps } from '../../src/backends/shell/steps.ts';
+import { attemptSteps, runSteps } from '../../src/backends/shell/steps.ts';
 import type { SshSettings } from '../../src/backends/ssh/settings.ts';
 import { createSshHosts, type SshRequest } from '../../src/backends/ssh/ssh-hosts.ts';
 import { detachedContext } from '../../src/core/call.ts';
@@ -35,6 +35,9 @@ const failsWith = (code: StatusCode, text: RegExp) => (error: unknown) => {
   assert.match(error.message, text);
   return true;
 };
+
+/** Prints the server's process: above the shell that runs scripts, there are the two that set it up. */
+const serverProcess = `up() { ps -o ppid= -p "$1" | tr -d ' '; }; up "$(up "$PPID")"\n`;
 
 async function isGone(pidFile: string): Promise<boolean> {
   const pid = (await readFile(pidFile, 'utf8')).trim();
@@ -73,7 +76,7 @@ test('scripts run side by side on one connection, and no more of them than there
   const server = await sshServer(t, ['MaxSessions 3']);
   const shell = open(t, { ...server.settings, channels: 3 });
   const outputs = await Promise.all(
-    Array.from({ length: 20 }, (_, i) => shell.run(call, run(`echo ${i}; ps -o ppid= -p $PPID\n`))),
+    Array.from({ length: 20 }, (_, i) => shell.run(call, run(`echo ${i}; ${serverProcess}`))),
   );
   assert.deepEqual(
     outputs.map(({ stdout }) => stdout.split('\n')[0]),
@@ -82,17 +85,47 @@ test('scripts run side by side on one connection, and no more of them than there
   assert.equal(new Set(outputs.map(({ stdout }) => stdout.split('\n')[1])).size, 1, 'one server process has them all');
 });
 
+test('one shell runs script after script, and none of them sees what another changed', async (t) => {
+  const server = await sshServer(t);
+  const shell = open(t, server.settings);
+  const spoilt = `cd /; x=1; set -e; PATH=/nowhere; trap 'echo trapped' TERM; exec 9>&1 >/dev/null 2>&1; exit 9\n`;
+  const first = await shell.run(call, run('pwd; echo "$$ $PATH"\n'));
+  assert.equal((await shell.run(call, run(spoilt))).code, 9);
+  assert.equal((await shell.run(call, run('cat; false; echo "$x$(pwd)"; echo "$$ $PATH"\n'))).stdout, first.stdout);
+  // What scripts say is not mixed up, however much it is.
+  const many = 'n=0; while [ $n -lt 20000 ]; do echo line $n; echo other $n >&2; n=$((n+1)); done\n';
+  const said = await shell.run(call, run(many));
+  assert.equal(said.stdout.split('\n').length, 20_001);
+  assert.equal(said.stderr.split('\n').length, 20_001);
+  assert.equal((await shell.run(call, run('printf short; printf err >&2\n'))).stdout, 'short');
+});
+
+test('a shell that was ended while it had nothing to do is not missed', async (t) => {
+  const server = await sshServer(t);
+  const shell = open(t, server.settings);
+  const { stdout } = await shell.run(call, run('echo $PPID $$\n'));
+  const [above = 0, pid = 0] = stdout.trim().split(' ').map(Number);
+  process.kill(pid, 'SIGKILL');
+  await until(() => isThere(`/proc/${above}`).then((is) => !is));
+  // The news of it may still be on its way.
+  await until(() =>
+    shell.run(call, run('echo again\n')).then(
+      ({ stdout: said }) => said === 'again\n',
+      () => false,
+    ),
+  );
+});
+
 test('shells with equal settings share a connection until the last is closed', async (t) => {
   const server = await sshServer(t);
   const hosts = createSshHosts();
   const [one, other] = [hosts.open(server.settings), hosts.open(server.settings)];
   t.after(() => Promise.all([one.close(), other.close()]));
-  const parent = 'ps -o ppid= -p $PPID\n';
-  const first = (await one.run(call, run(parent))).stdout;
+  const first = (await one.run(call, run(serverProcess))).stdout;
   await one.close();
-  assert.equal((await other.run(call, run(parent))).stdout, first);
+  assert.equal((await other.run(call, run(serverProcess))).stdout, first);
   await other.close();
-  await assert.rejects(other.run(call, run(parent)), failsWith('UNAVAILABLE', /closed/));
+  await assert.rejects(other.run(call, run(serverProcess)), failsWith('UNAVAILABLE', /closed/));
 });
 
 test('logging in: a password is refused without one, a key with a passphrase is opened', async (t) => {
@@ -266,6 +299,59 @@ test('steps: each with its exit code and output, up to the first that fails', as
     assert.equal(results[0].stderr, 'eins\n');
     assert.match(results[3]?.stderr ?? '', /no-such-program.*not found/);
   }
+});
+
+test('steps, and others for when they fail; a guard before all of them', async (t) => {
+  const server = await sshServer(t);
+  for (const shell of [open(t, server.settings), createLocalShell(createRunner())]) {
+    const options = { title: 'steps', timeoutMs: 20_000 };
+    const otherwise = [{ argv: ['echo', 'instead'], goOn: 'any' }, { argv: ['false'] }] as const;
+    const good = [
+      { argv: ['a b', 'c'], body: 'x=$1; printf %s "$x$2$#"; return 3', goOn: [3] },
+      { argv: ['true'] },
+    ] as const;
+    const whole = await attemptSteps(call, shell, good, otherwise, options);
+    assert.deepEqual(
+      whole.results.map(({ code, stdout }) => [code, stdout]),
+      [
+        [3, 'a bc2'],
+        [0, ''],
+      ],
+    );
+    assert.equal(whole.otherwise, undefined);
+    // Also when it is the last step that fails.
+    for (const bad of [
+      [{ argv: ['false'] }, { argv: ['echo', 'never'] }],
+      [{ argv: ['true'] }, { argv: ['false'] }],
+    ] as const) {
+      const failed = await attemptSteps(call, shell, bad, otherwise, options);
+      assert.ok(failed.results.every(({ stdout }) => stdout === ''));
+      assert.deepEqual(
+        failed.otherwise?.map(({ code, stdout }) => [code, stdout]),
+        [
+          [0, 'instead\n'],
+          [1, ''],
+        ],
+      );
+    }
+    const guard = {
+      step: { argv: ['why'], body: 'echo "$1"; return 1' },
+      refused: ({ stdout }: { stdout: string }) => new CallError('UNAVAILABLE', `no: ${stdout.trim()}`),
+    };
+    const mark = join(server.folder, 'touched');
+    const touch = [{ argv: ['touch', mark] }] as const;
+    await assert.rejects(
+      attemptSteps(call, shell, touch, touch, { ...options, guard }),
+      failsWith('UNAVAILABLE', /no: why/),
+    );
+    assert.equal(await isThere(mark), false);
+  }
+  const shell = open(t, server.settings);
+  const ended = [{ argv: ['true'] }, { argv: ['sh', '-c', 'kill -KILL $PPID'] }, { argv: ['true'] }] as const;
+  await assert.rejects(
+    runSteps(call, shell, ended, { title: 'steps', timeoutMs: 20_000 }),
+    failsWith('UNAVAILABLE', /ended in the middle/),
+  );
 });
 
 test('a login shell of the C shell’s family, and words that a shell could read something into, change nothing', async (t) => {

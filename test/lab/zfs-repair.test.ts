@@ -1,6 +1,7 @@
 /** Datasets and zvols that become volumes by hand, and what is found and repaired of volumes that somebody or something broke. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import type * as csi from '../../src/generated/csi.js';
 import { controllerClient } from './controller.ts';
 import { boot, type Guest } from './guest.ts';
 import { noGuests } from './lab-files.ts';
@@ -170,7 +171,10 @@ describe('adoption and repair', { skip: noGuests, timeout: 590_000 }, () => {
 
   for (const driver of ['iscsi', 'nvmeof'] as const) {
     test(`${driver}: targets without a volume, volumes without a target`, async () => {
-      const { create, onNode, remove } = controllerClient(() => server, { connection: driver, access: 'ext4' });
+      const { create, get, onNode, remove, validate } = controllerClient(() => server, {
+        connection: driver,
+        access: 'ext4',
+      });
       const names = driver === 'iscsi' ? ['whole', 'bare'] : ['whole', 'bare', 'gone'];
       const [whole, bare] = await Promise.all(names.map((name) => create(name)));
       assert.deepEqual(await orphans(driver), []);
@@ -182,7 +186,19 @@ describe('adoption and repair', { skip: noGuests, timeout: 590_000 }, () => {
               'nqn.2026-01.org.lab:',
               'cd /sys/kernel/config/nvmet; rm ports/1/subsystems/NAME; rmdir subsystems/NAME/namespaces/1 subsystems/NAME',
             ];
-      await guest.run(`set -e; ${kernel.replaceAll('NAME', `${list}bare`)}`);
+      const lose = () => guest.run(`set -e; ${kernel.replaceAll('NAME', `${list}bare`)}`);
+      // Whoever asks for it again gets it shown again.
+      await lose();
+      const { volumeId, volumeContext } = bare as csi.Volume;
+      const { status } = await get(volumeId);
+      assert.equal(status?.volumeCondition?.abnormal, true);
+      assert.match(status?.volumeCondition?.message ?? '', /does not show it/);
+      assert.ok(!(await validate(volumeId, volumeContext)).confirmed);
+      assert.deepEqual((await create('bare')).volumeContext, volumeContext);
+      assert.equal((await get(volumeId)).status?.volumeCondition?.abnormal, false);
+      assert.deepEqual(await orphans(driver), []);
+
+      await lose();
       await guest.run(targetOfNothing[driver](`${list}gone`));
       const all = [`not-shared tank/${driver}/v/bare`, `target ${list}gone`];
       assert.deepEqual(

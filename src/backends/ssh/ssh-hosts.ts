@@ -5,6 +5,7 @@ import { createChannels } from './channels.ts';
 import { createSshConnection } from './connection.ts';
 import { runScript } from './run-script.ts';
 import type { SshSettings } from './settings.ts';
+import { createWorkers } from './workers.ts';
 
 /** What was asked of a host, for metrics. */
 export interface SshRequest {
@@ -51,6 +52,7 @@ function createSshShell(settings: SshSettings, onRequest: (request: SshRequest) 
   const { host } = settings;
   const connection = createSshConnection(settings);
   const channels = createChannels(settings.channels);
+  const workers = createWorkers();
   return {
     host,
     async run(call, script) {
@@ -58,7 +60,7 @@ function createSshShell(settings: SshSettings, onRequest: (request: SshRequest) 
       let outcome = 'ok';
       try {
         return await call.waitingFor(`\`${script.title}\` on ${host}`, () =>
-          channels.use(call, async () => await runScript(call, await connection.client(call), host, script)),
+          channels.use(call, async () => await runScript(call, await connection.client(call), workers, host, script)),
         );
       } catch (error) {
         outcome = error instanceof Error && 'code' in error ? String(error.code).toLowerCase() : 'internal';
@@ -68,6 +70,7 @@ function createSshShell(settings: SshSettings, onRequest: (request: SshRequest) 
       }
     },
     async close() {
+      workers.close();
       connection.close();
     },
   };

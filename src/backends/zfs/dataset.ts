@@ -18,6 +18,12 @@ export interface Dataset {
   readonly properties: Readonly<Record<string, Property>>;
 }
 
+/** A dataset that was made with these properties. */
+export function datasetOf(name: string, type: DatasetType, properties: Readonly<Record<string, string>>): Dataset {
+  const own = Object.entries(properties).map(([key, value]) => [key, { value, source: 'local' as const }]);
+  return { name, type, properties: Object.fromEntries(own) };
+}
+
 /** A property's value, wherever it comes from; undefined when there is none. */
 export function valueIn(dataset: Dataset, property: string): string | undefined {
   return dataset.properties[property]?.value;

@@ -49,6 +49,21 @@ export function failureKind({ code, stderr }: StepResult): FailureKind {
   return code === 126 || code === 127 ? 'no-program' : 'other';
 }
 
+/** Whether a command failed because what it was about is not there. */
+export function isMissing(result: StepResult): boolean {
+  return result.code !== 0 && failureKind(result) === 'missing';
+}
+
+/** The same of a command about several things: nothing else was wrong with any of them. */
+export function saysOnlyMissing({ code, stderr }: StepResult): boolean {
+  const lines = stderr.split('\n').filter((line) => line.trim() !== '');
+  return (
+    code !== 0 &&
+    lines.length > 0 &&
+    lines.every((line) => failureKind({ code, stdout: '', stderr: line }) === 'missing')
+  );
+}
+
 /** The error of a command that failed: `nas1: zfs create tank/v1: cannot create 'tank/v1': out of space`. */
 export class StepFailed extends CallError {
   readonly kind: FailureKind;

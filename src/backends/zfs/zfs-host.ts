@@ -2,9 +2,17 @@
 import type { CallContext } from '../../core/call.ts';
 import { CallError } from '../../core/errors.ts';
 import type { Shell } from '../shell/shell.ts';
-import { runSteps, type Step, type StepResult, type StepsOptions } from '../shell/steps.ts';
+import {
+  type Attempt,
+  attemptSteps,
+  runSteps,
+  type StepResult,
+  type StepResults,
+  type Steps,
+  type StepsOptions,
+} from '../shell/steps.ts';
 import { type Dataset, type DatasetType, parseJson, parseText } from './dataset.ts';
-import { StepFailed } from './failure.ts';
+import { isMissing, StepFailed, saysOnlyMissing } from './failure.ts';
 
 export interface ZfsPrograms {
   /** A program, and what it takes before its own arguments. */
@@ -30,16 +38,15 @@ export interface ZfsHost {
    * Runs steps in one round trip; see {@link runSteps}. UNAVAILABLE when a pool is suspended: commands would then hang in the kernel, where nothing
    * ends them, and each attempt would leave one more.
    */
-  run(
-    call: CallContext,
-    title: string,
-    steps: readonly [Step, ...Step[]],
-    options?: Partial<StepsOptions>,
-  ): Promise<readonly [StepResult, ...StepResult[]]>;
+  run(call: CallContext, title: string, steps: Steps, options?: Partial<StepsOptions>): Promise<StepResults>;
+  /** The same, with other steps for when these do not come to a good end; see {@link attemptSteps}. */
+  attempt(call: CallContext, title: string, steps: Steps, otherwise: Steps): Promise<Attempt>;
   /** A step that reads datasets, for {@link ZfsHost.run}, and what reads its result. */
   reading(call: CallContext, wanted: Reading): Promise<ReadingStep>;
   /** Reads datasets: one round trip. Throws NOT_FOUND when the named one is not there. */
   read(call: CallContext, wanted: Reading): Promise<readonly Dataset[]>;
+  /** The same of one dataset alone. Undefined when it is not there. */
+  readOne(call: CallContext, name: string, properties: readonly string[]): Promise<Dataset | undefined>;
   /** The same host, where other programs than those of ZFS are run with sudo, or without; undefined: as those of ZFS are. */
   withSudo(enabled: boolean | undefined): ZfsHost;
   close(): Promise<void>;
@@ -47,7 +54,7 @@ export interface ZfsHost {
 
 export interface Reading {
   readonly name: string;
-  /** More of them, read in the same way. */
+  /** It is one of several, which are read in the same way, and of which those are left out that are not there. */
   readonly others?: readonly string[] | undefined;
   readonly properties: readonly string[];
   /** Default: the named one itself. */
@@ -66,9 +73,9 @@ export interface ReadingStep {
 const usualMs = 120_000;
 
 /** What the kernel of Linux says, without touching the pools: `zpool` itself might hang. Elsewhere there is no such file. */
-const suspended = `for pool; do
+const isRunning = `for pool; do
   state=; { read -r state <"/proc/spl/kstat/zfs/$pool/state"; } 2>/dev/null
-  [ "$state" != SUSPENDED ] || { echo "the pool $pool is suspended: see zpool status $pool, and zpool clear"; exit 1; }
+  [ "$state" != SUSPENDED ] || { echo "the pool $pool is suspended: see zpool status $pool, and zpool clear"; return 1; }
 done`;
 
 export function createZfsHost(shell: Shell, programs: ZfsPrograms): ZfsHost {
@@ -76,14 +83,13 @@ export function createZfsHost(shell: Shell, programs: ZfsPrograms): ZfsHost {
   const sudo = programs.sudoEnabled ? [programs.sudo, '-n'] : [];
   const zfs = (...args: readonly string[]) => [...sudo, ...programs.zfs, ...args];
   const { pools = [] } = programs;
-  const run: ZfsHost['run'] = async (call, title, steps, options) => {
-    const all = { title, timeoutMs: usualMs, ...options };
-    if (pools.length === 0) return await runSteps(call, shell, steps, all);
-    const guard: Step = { argv: ['sh', '-c', suspended, 'sh', ...pools] };
-    const [state, first, ...others] = await runSteps(call, shell, [guard, ...steps], all);
-    if (first) return [first, ...others];
-    throw new CallError('UNAVAILABLE', `${host}: ${state.stdout.trim()}`);
+  const guard = {
+    step: { argv: pools, body: isRunning },
+    refused: ({ stdout }: StepResult) => new CallError('UNAVAILABLE', `${host}: ${stdout.trim()}`),
   };
+  const usual = { timeoutMs: usualMs, ...(pools.length > 0 && { guard }) };
+  const run: ZfsHost['run'] = (call, title, steps, options) =>
+    runSteps(call, shell, steps, { ...usual, title, ...options });
 
   let json: Promise<boolean> | undefined;
   /** `-j` came with OpenZFS 2.3. */
@@ -95,23 +101,22 @@ export function createZfsHost(shell: Shell, programs: ZfsPrograms): ZfsHost {
     return json;
   }
 
-  async function reading(
-    call: CallContext,
-    { name, others = [], properties, depth, types }: Reading,
-  ): Promise<ReadingStep> {
+  async function reading(call: CallContext, { name, others, properties, depth, types }: Reading): Promise<ReadingStep> {
     const asked = [...new Set(['type', ...properties])];
-    const isJson = await hasJson(call);
+    // Where one of several is missing, JSON is not printed at all.
+    const isJson = others === undefined && (await hasJson(call));
     const scope = [
       ...(depth === undefined ? [] : depth === 'all' ? ['-r'] : ['-d', String(depth)]),
       ...(types ? ['-t', types.join(',')] : []),
     ];
     const argv = isJson
-      ? zfs('get', '-j', '-p', ...scope, asked.join(','), name, ...others)
-      : zfs('get', '-Hp', '-o', 'name,property,value,source', ...scope, asked.join(','), name, ...others);
+      ? zfs('get', '-j', '-p', ...scope, asked.join(','), name, ...(others ?? []))
+      : zfs('get', '-Hp', '-o', 'name,property,value,source', ...scope, asked.join(','), name, ...(others ?? []));
     return {
       argv,
       datasets(result) {
-        if (result.code !== 0) throw new StepFailed(host, `zfs get … ${name}`, result);
+        const isPart = others !== undefined && saysOnlyMissing(result);
+        if (result.code !== 0 && !isPart) throw new StepFailed(host, `zfs get … ${name}`, result);
         if (!isJson) return parseText(result.stdout, asked);
         try {
           return parseJson(result.stdout);
@@ -130,11 +135,17 @@ export function createZfsHost(shell: Shell, programs: ZfsPrograms): ZfsHost {
     zpool: (...args) => [...sudo, ...programs.zpool, ...args],
     program: (...argv) => [...sudo, ...argv],
     run,
+    attempt: (call, title, steps, otherwise) => attemptSteps(call, shell, steps, otherwise, { ...usual, title }),
     reading,
     async read(call, wanted) {
       const step = await reading(call, wanted);
       const [result] = await run(call, 'zfs get', [step]);
       return step.datasets(result);
+    },
+    async readOne(call, name, properties) {
+      const step = await reading(call, { name, properties });
+      const [result] = await run(call, 'zfs get', [step]);
+      return isMissing(result) ? undefined : step.datasets(result).find((dataset) => dataset.name === name);
     },
     withSudo: (enabled = programs.sudoEnabled) => ({
       ...self,

@@ -1,5 +1,6 @@
 /** The keys that the configuration blocks of all directory drivers have (`local-hostpath`, `nfs`, `smb`, `lustre`). */
 import * as v from 'valibot';
+import { account } from '../../config/account.ts';
 import { octalMode } from '../../config/octal-mode.ts';
 import { secret } from '../../config/secret.ts';
 
@@ -21,12 +22,6 @@ export const pathOfShare = v.pipe(
   v.string('the name of a share'),
   v.regex(/^\/*[^/\0]/, 'the name of a share'),
   v.transform((path) => path.replace(/\/+$/, '')),
-);
-
-/** A user's or group's name or number. */
-const account = v.pipe(
-  v.union([v.pipe(v.number(), v.integer(), v.minValue(0)), v.string()], 'a name or a number'),
-  v.transform(String),
 );
 
 const texts = v.array(v.string());

@@ -1,6 +1,6 @@
 /** Publishing makes the dataset, unpublishing destroys it. */
 import { ownValue } from '../../backends/zfs/dataset.ts';
-import { failureKind, StepFailed } from '../../backends/zfs/failure.ts';
+import { isMissing, StepFailed } from '../../backends/zfs/failure.ts';
 import type { ZfsHost } from '../../backends/zfs/zfs-host.ts';
 import type { CallContext } from '../../core/call.ts';
 import type { NodeOperations, PublishRequest, WholeNodeOperations } from '../../core/driver.ts';
@@ -75,10 +75,7 @@ async function make(call: CallContext, options: InlineOptions, request: PublishR
 
 async function isOurs(call: CallContext, { zfs, parent }: InlineOptions, volumeId: string): Promise<boolean> {
   if (!isVolumeId(volumeId)) return false;
-  const reading = await zfs.reading(call, { name: `${parent}/${volumeId}`, properties: [userProperties.managed] });
-  const [result] = await zfs.run(call, 'zfs get', [reading]);
-  if (result.code !== 0 && failureKind(result) === 'missing') return false;
-  const [dataset] = reading.datasets(result);
+  const dataset = await zfs.readOne(call, `${parent}/${volumeId}`, [userProperties.managed]);
   return dataset !== undefined && ownValue(dataset, userProperties.managed) === 'true';
 }
 
@@ -88,6 +85,5 @@ async function destroy(call: CallContext, options: InlineOptions, volumeId: stri
   const name = `${parent}/${volumeId}`;
   // With its snapshots: nobody else can have a use for them.
   const [result] = await zfs.run(call, 'zfs destroy', [{ argv: zfs.zfs('destroy', '-r', '-f', name) }]);
-  if (result.code !== 0 && failureKind(result) !== 'missing')
-    throw new StepFailed(zfs.host, `zfs destroy ${name}`, result);
+  if (result.code !== 0 && !isMissing(result)) throw new StepFailed(zfs.host, `zfs destroy ${name}`, result);
 }

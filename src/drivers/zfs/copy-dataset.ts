@@ -1,8 +1,8 @@
 /** Full copies by send and receive (zfs-send(8), zfs-receive(8)): resumable, under a name of their own until they are whole. */
 
 import { type Step, type StepResult, senderCode } from '../../backends/shell/steps.ts';
-import { type Dataset, valueIn } from '../../backends/zfs/dataset.ts';
-import { failureKind, StepFailed } from '../../backends/zfs/failure.ts';
+import { valueIn } from '../../backends/zfs/dataset.ts';
+import { StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import { CallError, oneLine } from '../../core/errors.ts';
 import { formatSize } from '../../core/sizes.ts';
@@ -64,11 +64,9 @@ export function workNameOf(name: string): string {
 type Progress = 'whole' | 'nothing' | { readonly token: string };
 
 async function look({ zfs }: ZfsStore, call: CallContext, work: string): Promise<Progress> {
-  const reading = await zfs.reading(call, { name: work, properties: ['receive_resume_token'] });
-  const [result] = await zfs.run(call, 'zfs get', [reading]);
-  if (result.code !== 0 && failureKind(result) === 'missing') return 'nothing';
-  const [dataset] = reading.datasets(result);
-  const token = dataset && valueIn(dataset as Dataset, 'receive_resume_token');
+  const dataset = await zfs.readOne(call, work, ['receive_resume_token']);
+  if (!dataset) return 'nothing';
+  const token = valueIn(dataset, 'receive_resume_token');
   return token ? { token } : 'whole';
 }
 
@@ -108,8 +106,13 @@ function transferFailed({ zfs }: ZfsStore, copy: DatasetCopy, result: StepResult
   const code = senderCode(result);
   const isReceiver = Number.isNaN(code) || code === 0 || code === 141;
   const [who, ended] = isReceiver ? ['receive', result.code] : ['send', code];
-  const said = result.stderr.split('\n').filter((line) => !noComplaint.test(line));
-  const stderr = oneLine(said.join(' ')) || (ended > 128 ? `ended by signal ${ended - 128}` : `exit ${ended}`);
+  const said = oneLine(
+    result.stderr
+      .split('\n')
+      .filter((line) => !noComplaint.test(line))
+      .join(' '),
+  );
+  const stderr = said || (ended > 128 ? `ended by signal ${ended - 128}` : `exit ${ended}`);
   const error = new StepFailed(zfs.host, `zfs ${who} of ${copy.snapshot}`, { ...result, stderr });
   // Whatever ended it, another attempt has less to do.
   const status = error.kind === 'other' ? 'UNAVAILABLE' : error.code;

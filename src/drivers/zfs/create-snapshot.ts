@@ -2,7 +2,7 @@
 
 import type { Step } from '../../backends/shell/steps.ts';
 import { ownValue } from '../../backends/zfs/dataset.ts';
-import { failureKind, StepFailed } from '../../backends/zfs/failure.ts';
+import { isMissing, StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import { CallError } from '../../core/errors.ts';
 import type { Snapshot, SnapshotSpec } from '../../core/volume.ts';
@@ -12,18 +12,24 @@ import { copyDataset } from './copy-dataset.ts';
 import { detachedWorkName } from './leftovers.ts';
 import { readSnapshot, snapshotOf, snapshotProperties } from './snapshot-answer.ts';
 import { detachedParent, requireSnapshotName, type SnapshotId, snapshotDataset } from './snapshot-id.ts';
+import type { SnapshotNames } from './snapshot-names.ts';
 import { volumeDataset, type ZfsStore } from './store.ts';
 import { forSnapshot, userProperties } from './user-properties.ts';
 import { asOptions, type Properties } from './wanted-properties.ts';
 
 /** Throws NOT_FOUND for a missing volume, ALREADY_EXISTS when another volume has a snapshot of this name. */
-export async function createSnapshot(store: ZfsStore, call: CallContext, spec: SnapshotSpec): Promise<Snapshot> {
+export async function createSnapshot(
+  store: ZfsStore,
+  names: SnapshotNames,
+  call: CallContext,
+  spec: SnapshotSpec,
+): Promise<Snapshot> {
   const { driver, instanceId } = store;
   const name = requireSnapshotName(spec.name);
   if (!isVolumeId(spec.sourceVolumeId)) throw noVolume(spec);
   const detached = parameter(spec.parameters, 'detachedSnapshots', { driver, instanceId })?.toLowerCase() === 'true';
   const id: SnapshotId = { volumeId: spec.sourceVolumeId, name, detached };
-  await requireFreeName(store, call, id);
+  await names.take(call, id);
   const properties: Properties = {
     ...rendered(store, spec),
     [userProperties.snapshotName]: spec.name,
@@ -32,31 +38,6 @@ export async function createSnapshot(store: ZfsStore, call: CallContext, spec: S
     [userProperties.success]: 'true',
   };
   return detached ? await copied(store, call, id, properties) : await taken(store, call, id, properties);
-}
-
-/** One round trip: what there is of this name anywhere. ZFS knows names below one dataset only. */
-async function requireFreeName(store: ZfsStore, call: CallContext, { volumeId, name }: SnapshotId): Promise<void> {
-  const { zfs, options } = store;
-  const { datasetParentName: volumes, detachedSnapshotsDatasetParentName: detached } = options;
-  const list = (types: string, root: string): Step => ({
-    argv: zfs.zfs('list', '-H', '-o', 'name', '-r', '-t', types, root),
-    goOn: 'any',
-  });
-  const [attachedNames, detachedNames] = await zfs.run(call, 'zfs list', [
-    list('snapshot', volumes),
-    ...(detached ? [list(store.kind, detached)] : []),
-  ]);
-  if (attachedNames.code !== 0 && failureKind(attachedNames) !== 'missing') {
-    throw new StepFailed(zfs.host, `zfs list ${volumes}`, attachedNames);
-  }
-  const other =
-    attachedNames.stdout
-      .split('\n')
-      .find((one) => one.endsWith(`@${name}`) && one !== `${volumes}/${volumeId}@${name}`) ??
-    detachedNames?.stdout
-      .split('\n')
-      .find((one) => one.endsWith(`/${name}`) && one !== `${detached}/${volumeId}/${name}`);
-  if (other) throw new CallError('ALREADY_EXISTS', `a snapshot ${name} exists already, of another volume: ${other}`);
 }
 
 async function taken(store: ZfsStore, call: CallContext, id: SnapshotId, properties: Properties): Promise<Snapshot> {
@@ -72,7 +53,7 @@ async function taken(store: ZfsStore, call: CallContext, id: SnapshotId, propert
     { argv: zfs.zfs('snapshot', ...asOptions(properties), dataset), goOn: 'any' },
     { argv: reading.argv },
   ]);
-  if (volume.code !== 0 && failureKind(volume) === 'missing') throw noVolume({ sourceVolumeId: id.volumeId });
+  if (isMissing(volume)) throw noVolume({ sourceVolumeId: id.volumeId });
   source.datasets(volume);
   if (state?.code !== 0) throw new StepFailed(zfs.host, `zfs snapshot ${dataset}`, made ?? volume);
   const found = reading.datasets(state).find((one) => one.name === dataset);
@@ -94,15 +75,15 @@ async function copied(store: ZfsStore, call: CallContext, id: SnapshotId, proper
     return existing;
   }
   const reading = await zfs.reading(call, { name: volume, properties: [userProperties.managed] });
-  const [found, made] = await zfs.run(call, 'zfs create', [
-    { argv: reading.argv },
-    // The folder of this volume's snapshots: there is nothing in it to mount.
-    { argv: zfs.zfs('create', '-p', '-o', 'canmount=off', `${parent}/${id.volumeId}`) },
-  ]);
-  if (found.code !== 0 && failureKind(found) === 'missing') throw noVolume({ sourceVolumeId: id.volumeId });
+  // The folder of this volume's snapshots: there is nothing in it to mount.
+  const folder: Step = { argv: zfs.zfs('create', '-p', '-o', 'canmount=off', `${parent}/${id.volumeId}`) };
+  const [found, tried] = await zfs.run(call, 'zfs create', [{ argv: reading.argv }, folder]);
+  if (isMissing(found)) throw noVolume({ sourceVolumeId: id.volumeId });
   const [source] = reading.datasets(found);
   if (!source || ownValue(source, userProperties.managed) !== 'true') throw noVolume({ sourceVolumeId: id.volumeId });
-  if (made?.code !== 0) throw new StepFailed(zfs.host, `zfs create ${parent}/${id.volumeId}`, made ?? found);
+  // Whoever may not mount comes to an end when what is above had to be made first, and to the folder with another attempt.
+  const [made] = tried?.code === 0 ? [tried] : await zfs.run(call, 'zfs create', [folder]);
+  if (made.code !== 0) throw new StepFailed(zfs.host, `zfs create ${parent}/${id.volumeId}`, made);
   await copyDataset(store, call, {
     take: [{ argv: zfs.zfs('snapshot', snapshot), goOn: 'any' }],
     snapshot,

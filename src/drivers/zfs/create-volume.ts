@@ -3,9 +3,10 @@
  * mark that it is complete, which is set last. A repeated request finds at which of these the first one ended.
  */
 
-import type { Step } from '../../backends/shell/steps.ts';
-import { type Dataset, valueIn } from '../../backends/zfs/dataset.ts';
-import { failureKind, StepFailed } from '../../backends/zfs/failure.ts';
+import type { Step, StepResult, Steps } from '../../backends/shell/steps.ts';
+import { type Dataset, datasetOf, valueIn } from '../../backends/zfs/dataset.ts';
+import { isMissing, StepFailed } from '../../backends/zfs/failure.ts';
+import type { ReadingStep } from '../../backends/zfs/zfs-host.ts';
 import type { CallContext } from '../../core/call.ts';
 import { CallError } from '../../core/errors.ts';
 import { formatSize } from '../../core/sizes.ts';
@@ -15,14 +16,18 @@ import { chooseSize, fitsRange, requireRange } from '../common/capacity.ts';
 import { sameParameters } from '../common/parameters.ts';
 import { requireHere } from '../common/reach.ts';
 import { volumeId } from '../common/volume-id.ts';
+import { birthOf, isUnfinished, learnMountPoint, mountPointFor, unfinishedLook } from './birth.ts';
 import { fillFromSource, openSource, type ZfsSource } from './fill.ts';
-import { finishVolume } from './finish-volume.ts';
+import { finishVolume, shareSteps } from './finish-volume.ts';
+import type { ShareLook } from './share.ts';
+import { type Glance, lookFor, shareTrouble } from './share-trouble.ts';
 import { volumeDataset, type ZfsStore } from './store.ts';
 import { isComplete, isManaged, parametersOf, sizeOf, sourceOf, volumeOf, volumeProperties } from './volume-answer.ts';
 import {
   asOptions,
   chosenProperties,
   markingProperties,
+  type Properties,
   sizeProperties,
   volumeBlockBytes,
 } from './wanted-properties.ts';
@@ -38,51 +43,121 @@ export async function createVolume(store: ZfsStore, call: CallContext, spec: Vol
   requireRange(spec.capacity);
   store.share.check?.({ volumeId: id, dataset: volumeDataset(store, id), parameters: spec.parameters });
 
-  const found = spec.source ? await filled(store, call, spec, id) : await made(store, call, spec, id);
-  const { dataset, isNew } = found;
+  const { dataset, state, glance } = spec.source
+    ? await filled(store, call, spec, id)
+    : await made(store, call, spec, id);
   requireSame(store, dataset, spec);
+  learnMountPoint(store, dataset);
   const isMounted = valueIn(dataset, 'mounted') !== 'no';
-  if (isComplete(dataset) && isMounted) return volumeOf(store, dataset);
+  if (state === 'finished') return volumeOf(store, dataset);
+  const isWhole = state === 'found' && isComplete(dataset) && isMounted;
+  const isShown = async () =>
+    store.share.conditionOf?.(dataset)?.abnormal !== true &&
+    (await shareTrouble(store, call, dataset, glance)) === undefined;
+  if (isWhole && (await isShown())) return volumeOf(store, dataset);
   const { parameters } = spec;
-  return await finishVolume(store, call, dataset, { permissions: true, parameters, isShared: isNew && isMounted });
+  const isShared = state === 'new' && isMounted;
+  // What is in a volume that is whole may have been given to somebody else meanwhile.
+  return await finishVolume(store, call, dataset, { permissions: !isWhole, parameters, isShared });
 }
 
 interface Found {
   readonly dataset: Dataset;
-  /** Made by this very call, by commands that ended well. */
-  readonly isNew: boolean;
+  /**
+   * `finished`: this very call made it, and nothing is left to be done. `new`: this call made it by commands that ended well. `found`: it was there.
+   * `unfinished`: it was there, and its permissions are not what they should be.
+   */
+  readonly state: 'finished' | 'new' | 'found' | 'unfinished';
+  readonly glance?: Glance | undefined;
 }
 
 /** A new, empty volume, or the one that is there. */
 async function made(store: ZfsStore, call: CallContext, spec: VolumeSpec, id: string): Promise<Found> {
-  const { zfs } = store;
+  const { zfs, kind } = store;
   const name = volumeDataset(store, id);
   const sizeBytes = roundedSize(store, spec, 0);
   const size =
-    store.kind === 'volume' ? ['-b', String(volumeBlockBytes(store, spec.parameters)), '-V', String(sizeBytes)] : [];
+    kind === 'volume' ? ['-b', String(volumeBlockBytes(store, spec.parameters)), '-V', String(sizeBytes)] : [];
   const properties = {
     ...chosenProperties(store, spec, 'new'),
     ...sizeProperties(store, sizeBytes),
     ...markingProperties(store, spec, sizeBytes),
   };
+  const create = (more: Properties = {}): Step => {
+    return { argv: zfs.zfs('create', ...size, ...asOptions({ ...properties, ...more }), name), goOn: 'any' };
+  };
+  const birth = birthOf(store, name, properties);
+  const look = lookFor(store, id, spec.parameters);
+  if (!birth) return await madeUnfinished(store, call, name, create(), look);
+
+  const path = mountPointFor(store, { name });
   const reading = await zfs.reading(call, { name, properties: volumeProperties(store) });
-  const create: Step = { argv: zfs.zfs('create', ...size, ...asOptions(properties), name), goOn: 'any' };
-  let [result, state] = await zfs.run(call, 'zfs create', [create, { argv: reading.argv }]);
-  if (result.code !== 0 && state?.code !== 0 && failureKind(result) === 'missing') {
+  const left = path === undefined ? [] : unfinishedLook(store, path);
+  const { results, otherwise } = await zfs.attempt(
+    call,
+    'zfs create',
+    [{ ...create(birth.properties), goOn: [0] }, ...birth.steps],
+    [...left, ...shareSteps(store, name), { argv: reading.argv }] as unknown as Steps,
+  );
+  if (!otherwise) {
+    const all = { ...properties, ...birth.properties, ...(kind === 'volume' && { volsize: String(sizeBytes) }) };
+    return { dataset: datasetOf(name, kind, all), state: 'finished' };
+  }
+  const [created] = results;
+  const found = otherwise.at(-1) ?? created;
+  if (isMissing(created) && isMissing(found)) return await madeUnfinished(store, call, name, create(), look);
+  const dataset = readMade(store, reading, name, created, found);
+  if (created.code === 0) return { dataset, state: 'new' };
+  return { dataset, state: left.length > 0 && isUnfinished(otherwise[0]) ? 'unfinished' : 'found' };
+}
+
+/** What has to be seen before it can be shared. */
+async function madeUnfinished(
+  store: ZfsStore,
+  call: CallContext,
+  name: string,
+  create: Step,
+  look: ShareLook | undefined,
+): Promise<Found> {
+  const { zfs } = store;
+  const reading = await zfs.reading(call, { name, properties: volumeProperties(store) });
+  const read: Step = { argv: reading.argv };
+  const attempt = await zfs.attempt(
+    call,
+    'zfs create',
+    [{ ...create, goOn: [0] }, read],
+    look ? [{ ...read, goOn: 'any' }, look.step] : [read],
+  );
+  let [created] = attempt.results;
+  let [found, looked]: readonly (StepResult | undefined)[] = attempt.otherwise ?? attempt.results.slice(1);
+  if (isMissing(created) && found?.code !== 0) {
     // The first volume of all: what is above is not there yet. Another call may make it at this moment, and must not mount it over this volume.
     const above = store.options.datasetParentName;
     const parent: Step = { argv: zfs.zfs('create', '-p', above), goOn: 'any' };
     const mount: Step = { argv: zfs.zfs('mount', above), goOn: 'any' };
-    const results = await zfs.run(call, 'zfs create', [parent, mount, create, { argv: reading.argv }]);
-    [, , result = results[0], state] = results;
-    if (state?.code !== 0 && failureKind(result) === 'missing') {
-      throw new StepFailed(zfs.host, `zfs create -p ${above}`, results[0]);
-    }
+    const results = await zfs.run(call, 'zfs create', [parent, mount, create, read]);
+    [, , created = results[0], found] = results;
+    if (found?.code !== 0 && isMissing(created)) throw new StepFailed(zfs.host, `zfs create -p ${above}`, results[0]);
   }
-  // Whether it was made now or before is told by what is there, not by what was said.
-  if (state?.code !== 0)
-    throw new StepFailed(zfs.host, `zfs create ${name}`, result.code === 0 ? (state ?? result) : result);
-  return { dataset: only(reading.datasets(state), name), isNew: result.code === 0 };
+  const dataset = readMade(store, reading, name, created, found);
+  if (created.code === 0) return { dataset, state: 'new' };
+  const path = valueIn(dataset, 'mountpoint');
+  const [left] = path?.startsWith('/') && isComplete(dataset) ? unfinishedLook(store, path) : [];
+  const [seen] = left ? await zfs.run(call, 'find', [left]) : [];
+  const glance = look && looked && { look, result: looked };
+  return { dataset, state: isUnfinished(seen) ? 'unfinished' : 'found', glance };
+}
+
+/** Whether it was made now or before is told by what is there, not by what was said. */
+function readMade(
+  { zfs }: ZfsStore,
+  reading: ReadingStep,
+  name: string,
+  created: StepResult,
+  found: StepResult | undefined,
+): Dataset {
+  if (found?.code === 0) return only(reading.datasets(found), name);
+  throw new StepFailed(zfs.host, `zfs create ${name}`, created.code === 0 ? (found ?? created) : created);
 }
 
 async function filled(store: ZfsStore, call: CallContext, spec: VolumeSpec, id: string): Promise<Found> {
@@ -93,11 +168,11 @@ async function filled(store: ZfsStore, call: CallContext, spec: VolumeSpec, id: 
       const { zfs } = store;
       await zfs.run(call, 'zfs destroy', [{ argv: zfs.zfs('destroy', '-d', source.snapshot), goOn: 'any' }]);
     }
-    return { dataset: source.target, isNew: false };
+    return { dataset: source.target, state: 'found', glance: source.glance };
   }
   const sizeBytes = roundedSize(store, spec, source.sizeBytes);
   const dataset = await fillFromSource(store, call, spec, id, source as ZfsSource, sizeBytes);
-  return { dataset, isNew: true };
+  return { dataset, state: 'new' };
 }
 
 /** Bytes: what is asked for, at least what the content needs; for a block device a multiple of its blocks. Throws OUT_OF_RANGE. */

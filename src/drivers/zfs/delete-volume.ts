@@ -1,32 +1,37 @@
 /** DeleteVolume: looks first, and changes nothing when something is in the way. */
 
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Step, StepResult } from '../../backends/shell/steps.ts';
+import type { Step, StepResult, Steps } from '../../backends/shell/steps.ts';
 import { type Dataset, valueIn } from '../../backends/zfs/dataset.ts';
-import { failureKind, StepFailed } from '../../backends/zfs/failure.ts';
+import { failureKind, isMissing, StepFailed } from '../../backends/zfs/failure.ts';
 import { type CallContext, reasonOf } from '../../core/call.ts';
 import { CallError } from '../../core/errors.ts';
 import { type Dependants, dependantProperties, dependantsOf } from './dependants.ts';
 import { removeVolumeLeftovers } from './leftovers.ts';
 import { canBePromoted, promoteClone } from './promote.ts';
 import { volumeDataset, type ZfsStore } from './store.ts';
-import { canBeHeld, emptyTrash, throwAway } from './trash.ts';
-import { isTemporary } from './user-properties.ts';
+import { canBeHeld, type Trash } from './trash.ts';
+import { unsharingLock } from './unsharing.ts';
+import { isTemporary, userProperties } from './user-properties.ts';
 import { isComplete, isManaged, volumeProperties } from './volume-answer.ts';
 
 /** Success when it is gone. FAILED_PRECONDITION while snapshots or clones of it live, or it is in use. */
-export async function deleteVolume(store: ZfsStore, call: CallContext, volumeId: string): Promise<void> {
+export async function deleteVolume(store: ZfsStore, trash: Trash, call: CallContext, volumeId: string): Promise<void> {
   const { zfs } = store;
   const name = volumeDataset(store, volumeId);
   const properties = [...volumeProperties(store), ...dependantProperties, 'origin'];
   const reading = await zfs.reading(call, { name, properties, depth: 'all' });
-  const [result] = await zfs.run(call, 'zfs get', [{ argv: reading.argv }]);
-  const datasets = result.code !== 0 && failureKind(result) === 'missing' ? [] : reading.datasets(result);
+  const look: Steps = [{ argv: reading.argv }];
+  const plain = store.share.withdraw
+    ? undefined
+    : await zfs.attempt(call, 'zfs destroy', plainSteps(store, name), look);
+  if (plain && !plain.otherwise) return;
+  const [result] = plain?.otherwise ?? (await zfs.run(call, 'zfs get', look));
+  const datasets = isMissing(result) ? [] : reading.datasets(result);
   const volume = datasets.find((dataset) => dataset.name === name);
   if (!volume) {
     await store.share.withdraw?.(call, { volumeId, dataset: name }, undefined);
     await removeVolumeLeftovers(store, call, volumeId);
-    await emptyTrash(store, call);
     return;
   }
   if (!isManaged(volume)) {
@@ -55,10 +60,34 @@ export async function deleteVolume(store: ZfsStore, call: CallContext, volumeId:
     await destroyed(store, call, name, steps);
   } catch (error) {
     if (!canBeHeld(store) || !(error instanceof StepFailed) || error.kind !== 'busy') throw error;
-    await throwAway(store, call, volume);
+    await trash.throwAway(call, volume);
   }
   if (!isComplete(volume)) await removeVolumeLeftovers(store, call, volumeId);
-  await emptyTrash(store, call);
+}
+
+/** Arguments: what has to be seen, and the command that shows it. */
+const sees = 'wanted=$1; shift; seen=$("$@") && [ "$seen" = "$wanted" ]';
+
+/**
+ * What most volumes need: a look that shows that it is complete, that it came from nowhere and that there is nothing below it, and its end. ZFS itself
+ * refuses to destroy what has got snapshots in between, and then has changed nothing.
+ */
+function plainSteps(store: ZfsStore, name: string): Steps {
+  const { zfs } = store;
+  const { managed, success } = userProperties;
+  const wanted = [
+    [name, managed, 'true', 'local'],
+    [name, success, 'true', 'local'],
+    [name, 'origin', '-', '-'],
+  ];
+  const types = 'filesystem,volume,snapshot';
+  const argv = zfs.zfs('get', '-H', '-p', '-r', '-t', types, '-o', 'name,property,value,source');
+  const properties = wanted.map(([, property]) => property).join(',');
+  return [
+    ...unsharingLock(store, name, false),
+    { argv: [wanted.map((line) => line.join('\t')).join('\n'), ...argv, properties, name], body: sees },
+    { argv: zfs.zfs('destroy', '-f', name) },
+  ] as unknown as Steps;
 }
 
 /** Arguments: zfs, the mount point, the dataset. */
@@ -111,8 +140,10 @@ async function destroyed(store: ZfsStore, call: CallContext, name: string, steps
   const { zfs } = store;
   let left = steps;
   for (const pause of [...busyPauses, undefined]) {
-    const results = await zfs.run(call, 'zfs destroy', left as [Step, ...Step[]]);
-    const last: StepResult = results.at(-1) ?? results[0];
+    const lock = unsharingLock(store, name, true);
+    const all = await zfs.run(call, 'zfs destroy', [...lock, ...left] as unknown as Steps);
+    const results = all.slice(lock.length);
+    const last: StepResult = results.at(-1) ?? all[0];
     const kind = last.code === 0 ? undefined : failureKind(last);
     const isLast = results.length === left.length;
     if (isLast && (kind === undefined || kind === 'missing' || left.at(-1)?.goOn === 'any')) return;

@@ -6,6 +6,7 @@ import { expandVolume } from './expand-volume.ts';
 import { findOrphans } from './orphans.ts';
 import { zfsSnapshots } from './snapshots.ts';
 import type { ZfsStore } from './store.ts';
+import { createTrash } from './trash.ts';
 import { zfsVolumes } from './volumes.ts';
 
 /** Everything of a ZFS driver but its name and its node operations. */
@@ -13,8 +14,9 @@ export function zfsOperations(
   store: ZfsStore,
 ): Required<Pick<Driver, 'volumes' | 'snapshots' | 'expansion' | 'capacity' | 'repair' | 'probe' | 'close'>> {
   requireApart(store);
+  const trash = createTrash(store);
   return {
-    volumes: zfsVolumes(store),
+    volumes: zfsVolumes(store, trash),
     snapshots: zfsSnapshots(store),
     expansion: { mode: 'ONLINE', expand: (call, request) => expandVolume(store, call, request) },
     capacity: (call, query) => zfsCapacity(store, call, query),
@@ -23,7 +25,10 @@ export function zfsOperations(
       orphans: (call, olderThanMs) => findOrphans(store, call, olderThanMs),
     },
     probe: async () => {},
-    close: () => store.zfs.close(),
+    async close() {
+      await trash.close();
+      await store.zfs.close();
+    },
   };
 }
 

@@ -9,6 +9,7 @@ import type { VolumeSpec } from '../../core/volume.ts';
 import { parameter } from '../common/parameters.ts';
 import { isVolumeId } from '../common/volume-id.ts';
 import { copyDataset } from './copy-dataset.ts';
+import { type Glance, lookFor } from './share-trouble.ts';
 import { readSnapshotId, snapshotDataset } from './snapshot-id.ts';
 import { volumeDataset, type ZfsStore } from './store.ts';
 import { forVolume } from './user-properties.ts';
@@ -25,6 +26,7 @@ export interface ZfsSource {
   /** Bytes that its content needs at least. */
   readonly sizeBytes: number;
   readonly isCopied: boolean;
+  readonly glance?: Glance | undefined;
 }
 
 /** Looks at the source and the target in one round trip. Throws NOT_FOUND when the source is not there. */
@@ -36,10 +38,16 @@ export async function openSource(store: ZfsStore, call: CallContext, spec: Volum
     name: source.dataset,
     properties: ['volsize', 'defer_destroy', ...volumeProperties(store)],
   });
-  const [there, found] = await zfs.run(call, 'zfs get', [{ argv: target.argv, goOn: 'any' }, { argv: origin.argv }]);
+  const look = lookFor(store, id, spec.parameters);
+  const [there, found, looked] = await zfs.run(call, 'zfs get', [
+    { argv: target.argv, goOn: 'any' },
+    { argv: origin.argv, goOn: 'any' },
+    ...(look ? [look.step] : []),
+  ]);
   const present = there.code === 0 ? target.datasets(there)[0] : undefined;
   const common = { snapshot: source.snapshot, isTemporary: source.isTemporary, isCopied: isCopied(store, spec) };
-  if (present) return { ...common, target: present, sizeBytes: 0 };
+  const glance = look && looked && { look, result: looked };
+  if (present) return { ...common, target: present, sizeBytes: 0, glance };
   let dataset: Dataset | undefined;
   try {
     dataset = found && origin.datasets(found)[0];

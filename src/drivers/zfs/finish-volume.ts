@@ -67,6 +67,6 @@ function missingProperties({ share }: ZfsStore, dataset: Dataset): Readonly<Reco
 }
 
 /** What is shared already is refused, which says nothing. */
-function shareSteps({ zfs, share }: ZfsStore, name: string): readonly Step[] {
+export function shareSteps({ zfs, share }: ZfsStore, name: string): readonly Step[] {
   return Object.keys(share.properties).length === 0 ? [] : [{ argv: zfs.zfs('share', name), goOn: 'any' }];
 }

@@ -1,5 +1,6 @@
 /** The `zfs` block of the configuration. */
 import * as v from 'valibot';
+import { account } from '../../config/account.ts';
 import { octalMode } from '../../config/octal-mode.ts';
 
 /** zfs(8), "ZFS File System Hierarchy": the names of datasets. */
@@ -8,11 +9,6 @@ const dataset = v.pipe(
   v.string(expectedDataset),
   v.transform((name) => name.replace(/\/$/, '')),
   v.regex(/^[A-Za-z][A-Za-z0-9_.: -]*(?:\/[A-Za-z0-9_.:-][A-Za-z0-9_.: -]*)*$/, expectedDataset),
-);
-
-const account = v.pipe(
-  v.union([v.pipe(v.number(), v.integer(), v.minValue(0)), v.string()], 'a name or a number'),
-  v.transform(String),
 );
 
 const text = v.pipe(v.union([v.string(), v.number(), v.boolean()], 'a text'), v.transform(String));

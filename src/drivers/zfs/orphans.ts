@@ -1,7 +1,7 @@
 /** What crashes left, and what somebody else's hands did to volumes: found by looking at everything once. */
 import type { Step } from '../../backends/shell/steps.ts';
 import { type Dataset, numberOf } from '../../backends/zfs/dataset.ts';
-import { failureKind, StepFailed } from '../../backends/zfs/failure.ts';
+import { isMissing, StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import type { Orphan } from '../../core/driver.ts';
 import { isVolumeId } from '../common/volume-id.ts';
@@ -38,7 +38,7 @@ async function readAll(store: ZfsStore, call: CallContext, name: string): Promis
     types: ['filesystem', 'volume', 'snapshot'],
   });
   const [result] = await zfs.run(call, 'zfs get', [{ argv: reading.argv }]);
-  if (result.code !== 0 && failureKind(result) === 'missing') return [];
+  if (isMissing(result)) return [];
   return reading.datasets(result);
 }
 
@@ -110,7 +110,7 @@ function isLeftover(name: string): boolean {
 async function destroy({ zfs }: ZfsStore, call: CallContext, ...args: readonly string[]): Promise<void> {
   const step: Step = { argv: zfs.zfs('destroy', ...args) };
   const [result] = await zfs.run(call, 'zfs destroy', [step]);
-  if (result.code !== 0 && failureKind(result) !== 'missing') {
+  if (result.code !== 0 && !isMissing(result)) {
     throw new StepFailed(zfs.host, `zfs destroy ${args.join(' ')}`, result);
   }
 }

@@ -7,8 +7,8 @@ export function permissionSteps({ zfs, options, kind }: ZfsStore, path: string):
   const { datasetPermissionsMode: mode, datasetPermissionsUser: user, datasetPermissionsGroup: group } = options;
   const owner = [user ?? '', group === undefined ? '' : `:${group}`].join('');
   return [
-    ...(mode === undefined ? [] : [zfs.program('chmod', mode.toString(8).padStart(4, '0'), '--', path)]),
     ...(owner === '' ? [] : [zfs.program('chown', owner, '--', path)]),
+    ...(mode === undefined ? [] : [zfs.program('chmod', mode.toString(8).padStart(4, '0'), '--', path)]),
     ...(options.datasetPermissionsAcls ?? []).map((entry) =>
       zfs.program(options.datasetPermissionsAclsBinary, ...entry.split(/\s+/).filter((word) => word !== ''), path),
     ),

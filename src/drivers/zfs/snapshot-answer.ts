@@ -1,9 +1,8 @@
 /** Datasets and their snapshots as the snapshots that they are. */
 import { type Dataset, numberOf, ownValue, valueIn } from '../../backends/zfs/dataset.ts';
-import { failureKind } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import type { Snapshot } from '../../core/volume.ts';
-import { readSnapshotId, type SnapshotId, snapshotDataset } from './snapshot-id.ts';
+import { readSnapshotId, type SnapshotId, snapshotDataset, textOf } from './snapshot-id.ts';
 import type { ZfsStore } from './store.ts';
 import { userProperties } from './user-properties.ts';
 
@@ -24,7 +23,7 @@ export function snapshotOf(store: ZfsStore, dataset: Dataset): Snapshot | undefi
   // Deleted already: ZFS destroys it with the last of its clones.
   if (!id || !isOurs || valueIn(dataset, 'defer_destroy') === 'on') return undefined;
   return {
-    id: `${id.volumeId}${id.detached ? '/' : '@'}${id.name}`,
+    id: textOf(id),
     sourceVolumeId: ownValue(dataset, userProperties.snapshotSource) ?? id.volumeId,
     sizeBytes: sizeOf(store, dataset),
     createdAt: new Date((numberOf(dataset, 'creation') ?? 0) * 1000),
@@ -48,18 +47,6 @@ function snapshotIdOf({ options }: ZfsStore, name: string): SnapshotId | undefin
 /** A snapshot by its id; undefined when there is none. */
 export async function readSnapshot(store: ZfsStore, call: CallContext, id: SnapshotId): Promise<Snapshot | undefined> {
   if (id.detached && store.options.detachedSnapshotsDatasetParentName === undefined) return undefined;
-  const found = await readSnapshotDataset(store, call, snapshotDataset(store, id));
+  const found = await store.zfs.readOne(call, snapshotDataset(store, id), snapshotProperties);
   return found && snapshotOf(store, found);
-}
-
-/** Undefined when it is not there. */
-export async function readSnapshotDataset(
-  { zfs }: ZfsStore,
-  call: CallContext,
-  name: string,
-): Promise<Dataset | undefined> {
-  const reading = await zfs.reading(call, { name, properties: snapshotProperties });
-  const [result] = await zfs.run(call, 'zfs get', [reading]);
-  if (result.code !== 0 && failureKind(result) === 'missing') return undefined;
-  return reading.datasets(result).find((dataset) => dataset.name === name);
 }

@@ -22,6 +22,10 @@ export function readSnapshotId(id: string): SnapshotId | undefined {
   return { volumeId, name, detached: id[at] === '/' };
 }
 
+export function textOf({ volumeId, name, detached }: SnapshotId): string {
+  return `${volumeId}${detached ? '/' : '@'}${name}`;
+}
+
 /** Throws INVALID_ARGUMENT for a name that ZFS cannot give to a snapshot. */
 export function requireSnapshotName(name: string): string {
   // A plus sign is among the peer's characters, but not among those of ZFS.

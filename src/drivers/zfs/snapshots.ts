@@ -2,7 +2,7 @@
 
 import type { Step } from '../../backends/shell/steps.ts';
 import { type Dataset, ownValue } from '../../backends/zfs/dataset.ts';
-import { failureKind, StepFailed } from '../../backends/zfs/failure.ts';
+import { isMissing, StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import type { SnapshotFilter, SnapshotOperations } from '../../core/driver.ts';
 import { CallError } from '../../core/errors.ts';
@@ -11,14 +11,17 @@ import { pageOfIds } from '../common/paging.ts';
 import { isVolumeId } from '../common/volume-id.ts';
 import { createSnapshot } from './create-snapshot.ts';
 import { detachedLeftovers } from './leftovers.ts';
-import { readSnapshot, readSnapshotDataset, snapshotOf, snapshotProperties } from './snapshot-answer.ts';
-import { detachedParent, readSnapshotId, snapshotDataset } from './snapshot-id.ts';
+import { createNamePages } from './name-pages.ts';
+import { readSnapshot, snapshotOf, snapshotProperties } from './snapshot-answer.ts';
+import { detachedParent, readSnapshotId, snapshotDataset, textOf } from './snapshot-id.ts';
+import { createSnapshotNames, listSnapshotIds } from './snapshot-names.ts';
 import { volumeDataset, type ZfsStore } from './store.ts';
 import { userProperties } from './user-properties.ts';
 
 export function zfsSnapshots(store: ZfsStore): SnapshotOperations {
+  const names = createSnapshotNames(store);
   return {
-    create: (call, spec) => createSnapshot(store, call, spec),
+    create: (call, spec) => createSnapshot(store, names, call, spec),
     delete: (call, id) => deleteSnapshot(store, call, id),
     async get(call, id) {
       const snapshotId = readSnapshotId(id);
@@ -26,7 +29,7 @@ export function zfsSnapshots(store: ZfsStore): SnapshotOperations {
       if (!found) throw new CallError('NOT_FOUND', `there is no snapshot ${JSON.stringify(id)}`);
       return found;
     },
-    list: (call, filter, page) => listSnapshots(store, call, filter, page),
+    list: snapshotList(store),
   };
 }
 
@@ -37,7 +40,7 @@ async function deleteSnapshot(store: ZfsStore, call: CallContext, id: string): P
   if (snapshotId.detached && store.options.detachedSnapshotsDatasetParentName === undefined) return;
   const { zfs } = store;
   const name = snapshotDataset(store, snapshotId);
-  const dataset = await readSnapshotDataset(store, call, name);
+  const dataset = await zfs.readOne(call, name, snapshotProperties);
   if (!dataset) {
     if (!snapshotId.detached) return;
     const parent = detachedParent(store);
@@ -60,21 +63,31 @@ async function deleteSnapshot(store: ZfsStore, call: CallContext, id: string): P
     : [{ argv: zfs.zfs('destroy', '-d', name) }];
   const results = await zfs.run(call, 'zfs destroy', steps);
   const result = results[snapshotId.detached ? 1 : 0] ?? results[0];
-  if (result.code !== 0 && failureKind(result) !== 'missing')
-    throw new StepFailed(zfs.host, `zfs destroy ${name}`, result);
+  if (result.code !== 0 && !isMissing(result)) throw new StepFailed(zfs.host, `zfs destroy ${name}`, result);
 }
 
-async function listSnapshots(
-  store: ZfsStore,
-  call: CallContext,
-  filter: SnapshotFilter,
-  page: PageRequest,
-): Promise<Page<Snapshot>> {
-  const found = await findSnapshots(store, call, filter);
-  const byId = new Map(found.map((snapshot) => [snapshot.id, snapshot]));
-  const { ids, nextToken } = pageOfIds([...byId.keys()], page);
-  const entries = ids.flatMap((id) => byId.get(id) ?? []);
-  return nextToken === undefined ? { entries } : { entries, nextToken };
+function snapshotList(store: ZfsStore) {
+  const pages = createNamePages<Snapshot>({
+    ids: async (call) => (await listSnapshotIds(store, call)).map(textOf),
+    async read(call, ids) {
+      const [name = '', ...others] = ids
+        .flatMap((id) => readSnapshotId(id) ?? [])
+        .map((id) => snapshotDataset(store, id));
+      const datasets = await store.zfs.read(call, { name, others, properties: snapshotProperties });
+      return new Map(
+        datasets.flatMap((one) => snapshotOf(store, one) ?? []).map((snapshot) => [snapshot.id, snapshot]),
+      );
+    },
+  });
+  return async (call: CallContext, filter: SnapshotFilter, page: PageRequest): Promise<Page<Snapshot>> => {
+    const isWhole = filter.snapshotId === undefined && filter.sourceVolumeId === undefined;
+    if (isWhole && (page.limit || page.token)) return await pages(call, page);
+    const found = await findSnapshots(store, call, filter);
+    const byId = new Map(found.map((snapshot) => [snapshot.id, snapshot]));
+    const { ids, nextToken } = pageOfIds([...byId.keys()], page);
+    const entries = ids.flatMap((id) => byId.get(id) ?? []);
+    return nextToken === undefined ? { entries } : { entries, nextToken };
+  };
 }
 
 async function findSnapshots(store: ZfsStore, call: CallContext, filter: SnapshotFilter): Promise<readonly Snapshot[]> {
@@ -107,7 +120,7 @@ async function readAll(
   const results = await zfs.run(call, 'zfs get', steps);
   return readings.flatMap((reading, index) => {
     const result = results[index];
-    if (!result || (result.code !== 0 && failureKind(result) === 'missing')) return [];
+    if (!result || isMissing(result)) return [];
     return reading.datasets(result).flatMap((dataset) => snapshotOf(store, dataset) ?? []);
   });
 }

@@ -3,51 +3,108 @@
  * other exports come and go faster than one a second. Such a dataset gets a name that no volume has, and is destroyed when it is free.
  */
 import { randomBytes } from 'node:crypto';
-import type { Step } from '../../backends/shell/steps.ts';
+import type { Step, Steps } from '../../backends/shell/steps.ts';
 import { type Dataset, valueIn } from '../../backends/zfs/dataset.ts';
-import { StepFailed } from '../../backends/zfs/failure.ts';
-import type { CallContext } from '../../core/call.ts';
+import { isMissing, StepFailed } from '../../backends/zfs/failure.ts';
+import { type CallContext, detachedContext } from '../../core/call.ts';
+import { asCallError } from '../../core/errors.ts';
 import type { ZfsStore } from './store.ts';
 import { idOf } from './volume-answer.ts';
 
 export const trashPrefix = 'trash:';
 
-/** Whose trash is known to be empty. */
-const clean = new WeakSet<ZfsStore>();
+export interface Trash {
+  /** Takes the name away from a volume that is busy. Processes that use it keep it until they let go; nothing leads to it any more. */
+  throwAway(call: CallContext, volume: Dataset): Promise<void>;
+  /** Called when volumes come and go. The first time, what an earlier process left is looked for. */
+  lookOnce(): void;
+  /** Destroys nothing more. What is left is found by the next process. */
+  close(): Promise<void>;
+}
+
+/** Milliseconds before it is tried to destroy what is left: doubled with each time that something stays. */
+const firstPause = 5000;
+const longestPause = 300_000;
+
+/** Whose turn it is on each host: one after the other. */
+const turns = new Map<string, Promise<unknown>>();
+
+export function createTrash(store: ZfsStore): Trash {
+  const { log, zfs } = store;
+  const over = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<unknown> | undefined;
+  let isKnown = !canBeHeld(store);
+
+  function tryAfter(pause: number): void {
+    if (over.signal.aborted) return;
+    clearTimeout(timer);
+    timer = setTimeout(() => void attempt(pause), pause);
+    timer.unref();
+  }
+
+  async function attempt(pause: number): Promise<void> {
+    const turn = (turns.get(zfs.host) ?? Promise.resolve()).then(() => empty(store, detachedContext(log, over.signal)));
+    const ended = turn.catch(() => {});
+    turns.set(zfs.host, ended);
+    running = ended;
+    try {
+      if (await turn) return;
+    } catch (error) {
+      if (!over.signal.aborted) log.debug('the trash was not looked through', { error: asCallError(error).message });
+    } finally {
+      if (turns.get(zfs.host) === ended) turns.delete(zfs.host);
+    }
+    tryAfter(Math.min(Math.max(pause, firstPause) * 2, longestPause));
+  }
+
+  return {
+    async throwAway(call, volume) {
+      await rename(store, call, volume);
+      tryAfter(firstPause);
+    },
+    lookOnce() {
+      if (isKnown) return;
+      isKnown = true;
+      tryAfter(0);
+    },
+    async close() {
+      over.abort();
+      clearTimeout(timer);
+      await running;
+    },
+  };
+}
 
 /** Whether volumes of this store may be held by a server after they were unshared. */
 export function canBeHeld({ share, kind }: ZfsStore): boolean {
   return kind === 'filesystem' && Object.keys(share.properties).length > 0;
 }
 
-/** Takes the name away from a volume that is busy. Processes that use it keep it until they let go; nothing leads to it any more. */
-export async function throwAway(store: ZfsStore, call: CallContext, volume: Dataset): Promise<void> {
+async function rename(store: ZfsStore, call: CallContext, volume: Dataset): Promise<void> {
   const { zfs, options, share } = store;
   const path = valueIn(volume, 'mountpoint');
   const trash = `${options.datasetParentName}/${trashPrefix}${idOf(volume)}:${randomBytes(4).toString('hex')}`;
   const off = Object.keys(share.properties).map((property) => `${property}=off`);
   const detach: Step[] = path?.startsWith('/') ? [{ argv: zfs.program('umount', '-l', '--', path), goOn: 'any' }] : [];
-  const rename: Step = { argv: zfs.zfs('rename', '-u', volume.name, trash) };
   const results = await zfs.run(call, 'zfs rename', [
     ...detach,
-    rename,
+    { argv: zfs.zfs('rename', '-u', volume.name, trash) },
     { argv: zfs.zfs('set', 'canmount=noauto', ...off, trash) },
-  ] as unknown as [Step, ...Step[]]);
+  ] as unknown as Steps);
   const renamed = results[detach.length] ?? results[0];
   if (renamed.code !== 0) throw new StepFailed(zfs.host, `zfs rename ${volume.name} ${trash}`, renamed);
-  clean.delete(store);
   call.log.info('a deleted volume is held by its server, and is destroyed later', { dataset: trash });
 }
 
-/** Destroys what is free by now. Snapshots go with their datasets; nothing else of them is left. */
-export async function emptyTrash(store: ZfsStore, call: CallContext): Promise<void> {
-  if (!canBeHeld(store) || clean.has(store)) return;
-  const { zfs, options, kind } = store;
+/** Destroys what is free by now: true when nothing is left. Snapshots go with their datasets; nothing else of them is left. */
+async function empty({ zfs, options, kind }: ZfsStore, call: CallContext): Promise<boolean> {
   const { datasetParentName: parent } = options;
   const argv = zfs.zfs('list', '-H', '-o', 'name', '-s', 'name', '-d', '1', '-t', kind, parent);
   const [list] = await zfs.run(call, 'zfs list', [{ argv }]);
   const trash = list.stdout.split('\n').filter((name) => name.startsWith(`${parent}/${trashPrefix}`));
   const [first, ...others] = trash.map((name): Step => ({ argv: zfs.zfs('destroy', '-r', name), goOn: 'any' }));
-  if (first) await zfs.run(call, 'zfs destroy', [first, ...others]);
-  else if (list.code === 0) clean.add(store);
+  if (!first) return list.code === 0 || isMissing(list);
+  const results = await zfs.run(call, 'zfs destroy', [first, ...others]);
+  return results.every((result) => result.code === 0 || isMissing(result));
 }

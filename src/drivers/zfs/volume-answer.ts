@@ -67,16 +67,22 @@ export function volumeOf(store: ZfsStore, dataset: Dataset): Volume {
   };
 }
 
-/** `poolHealth`: what `zpool list` says, such as `ONLINE`. */
-export function statusOf(store: ZfsStore, dataset: Dataset, poolHealth: string | undefined): VolumeStatus {
+export interface Around {
+  /** What `zpool list` says of the pool, such as `ONLINE`. */
+  readonly poolHealth?: string | undefined;
+  /** What is wrong on the server that shares it. */
+  readonly trouble?: string | undefined;
+}
+
+export function statusOf(store: ZfsStore, dataset: Dataset, around: Around): VolumeStatus {
   return {
     volume: volumeOf(store, dataset),
-    condition: conditionOf(store, dataset, poolHealth),
+    condition: conditionOf(store, dataset, around),
     parameters: parametersOf(dataset),
   };
 }
 
-function conditionOf(store: ZfsStore, dataset: Dataset, poolHealth: string | undefined): Condition {
+function conditionOf(store: ZfsStore, dataset: Dataset, { poolHealth, trouble }: Around): Condition {
   if (poolHealth !== undefined && poolHealth !== 'ONLINE') {
     return { abnormal: true, message: `the pool of ${dataset.name} is ${poolHealth}` };
   }
@@ -88,6 +94,7 @@ function conditionOf(store: ZfsStore, dataset: Dataset, poolHealth: string | und
   ) {
     return { abnormal: true, message: `${dataset.name} is not mounted on ${store.zfs.host}` };
   }
+  if (trouble !== undefined) return { abnormal: true, message: trouble };
   return store.share.conditionOf?.(dataset) ?? { abnormal: false, message: 'the dataset is there' };
 }
 

@@ -25,6 +25,14 @@ export interface SubjectFigures {
   readonly growth: Readonly<Record<number, Readonly<Record<string, Figures>>>>;
 }
 
+/** What the host can do at all: pairs a second, and its CPU for a pair in milliseconds; by the number of loops. */
+export type FloorFigures = Readonly<Record<number, Pick<Figures, 'perSecond' | 'storageCpuMs'>>>;
+
+export interface Measurements {
+  readonly subjects: readonly SubjectFigures[];
+  readonly floor: FloorFigures;
+}
+
 export interface MeasureOptions {
   readonly rounds: number;
   /** Milliseconds that a subject is measured for in each round. */
@@ -67,26 +75,51 @@ export async function measureZfs(
   storage: Storage,
   subjects: readonly ZfsSubject[],
   options: MeasureOptions,
-): Promise<readonly SubjectFigures[]> {
+): Promise<Measurements> {
   const { volumes, onProgress } = options;
   onProgress('warming up');
-  for (const subject of subjects) for (let count = 0; count < 3; count++) await pair(subject);
+  for (const subject of subjects) {
+    for (let count = 0; count < 3; count++) {
+      await pair(subject);
+      await subject.capacity();
+    }
+  }
   onProgress('commands and round trips');
   const seen = new Map<ZfsSubject, Readonly<Record<string, Seen>>>();
   for (const subject of subjects) seen.set(subject, await countCommands(storage, subject));
   const times = await measureCases(storage, subjects, cases, options);
+  const floor = await measureFloor(storage, options);
   const growth = new Map<number, Measured>();
   for (const count of volumes) {
     onProgress(`making ${count} volumes`);
     await storage.fill(count);
     growth.set(count, await measureCases(storage, subjects, growthCases, { ...options, rounds: 2, sliceMs: 1 }));
   }
-  return subjects.map((subject) => ({
+  const figures = subjects.map((subject) => ({
     name: subject.name,
     seen: seen.get(subject) ?? {},
     times: times.get(subject) ?? {},
     growth: Object.fromEntries([...growth].map(([count, found]) => [count, found.get(subject) ?? {}])),
   }));
+  return { subjects: figures, floor };
+}
+
+async function measureFloor(storage: Storage, { rounds, sliceMs, onProgress }: MeasureOptions): Promise<FloorFigures> {
+  const found: Record<number, FloorFigures[number]> = {};
+  for (const loops of [1, 16]) {
+    onProgress(`floor (${loops})`);
+    const slices = [];
+    for (let round = 0; round < rounds; round++) {
+      const before = await storage.cpuMs();
+      const { pairs, wallMs } = await storage.floor(loops, sliceMs);
+      slices.push({ pairs, perSecond: (pairs / wallMs) * 1000, cpuMs: (await storage.cpuMs()) - before });
+    }
+    found[loops] = {
+      perSecond: median(slices.map(({ perSecond }) => perSecond)),
+      storageCpuMs: sum(slices.map(({ cpuMs: used }) => used)) / sum(slices.map(({ pairs }) => pairs)),
+    };
+  }
+  return found;
 }
 
 async function countCommands(storage: Storage, subject: ZfsSubject): Promise<Readonly<Record<string, Seen>>> {

@@ -1,11 +1,12 @@
 /** The results as tables for people. */
 import { table } from '../../../src/cli/output/table.ts';
-import type { Figures, SubjectFigures } from './measure.ts';
+import type { Figures, FloorFigures, Measurements, SubjectFigures } from './measure.ts';
 
 type Row = readonly string[];
 
 /** The first subject against the second. @param colours whether the reader is a terminal */
-export function reportZfs([own, other]: readonly SubjectFigures[], machine: string, colours: boolean): string {
+export function reportZfs({ subjects, floor }: Measurements, machine: string, colours: boolean): string {
+  const [own, other] = subjects;
   if (!own || !other) return '';
   const section = (title: string, head: Row, rows: readonly Row[]) => `${title}\n${table(head, rows, colours)}`;
   const head = ['', own.name, other.name, 'RATIO'];
@@ -13,7 +14,7 @@ export function reportZfs([own, other]: readonly SubjectFigures[], machine: stri
   return [
     `${machine}; the other: the commands that democratic-csi sends for the same, without itself\n`,
     section(
-      'Round trips (sessions that the SSH server counted)',
+      'Round trips (sessions, or scripts in a session, that the SSH server’s host counted)',
       head,
       countRows(own, other, (one) => one.roundTrips),
     ),
@@ -57,8 +58,24 @@ export function reportZfs([own, other]: readonly SubjectFigures[], machine: stri
       ['', ...growth.map(String), 'GROWTH'],
       [...growthRows(own, (one) => one.storageCpuMs), ...growthRows(other, (one) => one.storageCpuMs)],
     ),
+    section(
+      'Floor: zfs create and zfs destroy alone, in shells of the storage host',
+      ['Create+Delete', own.name, 'floor', 'RATIO'],
+      floorRows(own, floor),
+    ),
     section('Aims', ['', 'AIM', 'MEASURED', ''], aimRows(own)),
   ].join('\n');
+}
+
+function floorRows({ times }: SubjectFigures, floor: FloorFigures): Row[] {
+  return Object.entries(floor).flatMap(([loops, { perSecond, storageCpuMs }]) => {
+    const found = times[`Create+Delete (${loops})`];
+    if (!found) return [];
+    return [
+      compared(`at once: ${loops}, a second`, found.perSecond, perSecond, 2),
+      compared(`at once: ${loops}, CPU ms of the host`, found.storageCpuMs, storageCpuMs, 0),
+    ];
+  });
 }
 
 type CountOf = (seen: SubjectFigures['seen'][string]) => number;

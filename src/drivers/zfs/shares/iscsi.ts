@@ -5,12 +5,10 @@ import { secret } from '../../../config/secret.ts';
 import type { Share } from '../share.ts';
 import type { ZfsStore } from '../store.ts';
 import { assetNameEntries } from './asset-name.ts';
+import { attributes, attributeValue } from './attributes.ts';
 import { lioConfigfsStrategy } from './lio-configfs.ts';
 import { targetShare } from './target.ts';
 import { targetcliStrategy } from './targetcli.ts';
-
-const value = v.pipe(v.union([v.string(), v.number(), v.boolean()], 'a value'), v.transform(asText));
-const values = v.optional(v.record(v.string(), value));
 
 const lio = v.object({
   sudoEnabled: v.optional(v.boolean()),
@@ -18,8 +16,8 @@ const lio = v.object({
     v.string(),
     v.regex(/^iqn\.\d{4}-\d\d\.[a-z0-9][^\s_]*$/, 'an IQN without its last part: iqn.2003-01.org.example'),
   ),
-  tpg: v.optional(v.object({ attributes: values, auth: v.optional(v.record(v.string(), secret(value))) })),
-  block: v.optional(v.object({ attributes: values })),
+  tpg: v.optional(v.object({ attributes, auth: v.optional(v.record(v.string(), secret(attributeValue))) })),
+  block: v.optional(v.object({ attributes })),
 });
 
 export const iscsiEntries = {
@@ -53,9 +51,4 @@ export function iscsiShare(host: ZfsHost, render: ZfsStore['render'], options: I
       lun: '0',
     }),
   });
-}
-
-/** The kernel wants 0 and 1. */
-function asText(of: string | number | boolean): string {
-  return typeof of === 'boolean' ? String(Number(of)) : String(of);
 }

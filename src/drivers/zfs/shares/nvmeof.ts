@@ -4,16 +4,12 @@ import type { ZfsHost } from '../../../backends/zfs/zfs-host.ts';
 import type { Share } from '../share.ts';
 import type { ZfsStore } from '../store.ts';
 import { assetNameEntries } from './asset-name.ts';
+import { attributes, attributeValue } from './attributes.ts';
 import { nvmetConfigfsStrategy } from './nvmet-configfs.ts';
 import { nvmetcliStrategy } from './nvmetcli.ts';
 import { spdkcliStrategy } from './spdkcli.ts';
 import { targetShare } from './target.ts';
 
-const value = v.pipe(
-  v.union([v.string(), v.number(), v.boolean()], 'a value'),
-  v.transform((of) => (typeof of === 'boolean' ? String(Number(of)) : String(of))),
-);
-const values = v.optional(v.record(v.string(), value));
 const basename = v.pipe(
   v.string(),
   v.regex(/^nqn\.\d{4}-\d\d\.[a-z0-9]\S*$/, 'an NQN without its last part: nqn.2003-01.org.example'),
@@ -30,7 +26,7 @@ const nvmet = v.object({
   configPath: v.optional(v.string()),
   basename,
   ports,
-  subsystem: v.optional(v.object({ attributes: values })),
+  subsystem: v.optional(v.object({ attributes })),
 });
 
 const spdk = v.object({
@@ -38,9 +34,9 @@ const spdk = v.object({
   spdkcliPath: v.optional(v.string(), 'spdkcli'),
   configPath: v.optional(v.string()),
   basename,
-  bdev: v.object({ type: v.pipe(v.string(), v.regex(/^\w+$/)), attributes: values }),
-  subsystem: v.optional(v.object({ attributes: values })),
-  listeners: v.optional(v.array(v.record(v.string(), value)), []),
+  bdev: v.object({ type: v.pipe(v.string(), v.regex(/^\w+$/)), attributes }),
+  subsystem: v.optional(v.object({ attributes })),
+  listeners: v.optional(v.array(v.record(v.string(), attributeValue)), []),
 });
 
 const nvmeofEntries = {

@@ -83,6 +83,17 @@ export function targetShare(
       }
       throw notDone(zfs.host, title, `make ${target.qualifiedName}`, results);
     },
+    look(request, dataset) {
+      const target = targetOf(nameFor(request, dataset), request.dataset);
+      return {
+        step: whatever({ argv: strategy.look(target) }),
+        isOf: (found) => (ownValue(found, property) ?? target.name) === target.name,
+        trouble: ({ code, stdout }) =>
+          code === absent || code === partial || code === lookCodes.foreign
+            ? `${zfs.host} does not show it as ${target.qualifiedName}: ${oneLine(stdout)}`
+            : undefined,
+      };
+    },
     withdraw: (call, { volumeId, dataset: name }, dataset) =>
       removeTarget(call, targetOf(nameFor({ volumeId, dataset: name, parameters: {} }, dataset), name)),
     ...(strategy.list && { shown: (call) => shownDevices(call, strategy.list ?? []) }),
