@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -249,6 +249,8 @@ test('many leftovers, of which some cannot go', async (t) => {
   assert.equal((await report(planeOf(b))).code, 0);
 });
 
+const noFuse = !existsSync('/dev/fuse') && 'there is no /dev/fuse';
+
 /** A file system whose process is there and says nothing. */
 function mountSilent(t: TestContext, place: string): void {
   const fuse = openSync('/dev/fuse', 'r+');
@@ -263,7 +265,9 @@ function mountSilent(t: TestContext, place: string): void {
   assert.equal(status, 0);
 }
 
-test('a server that does not answer hinders nobody: what cannot be judged is left, and the exit code says so', async (t) => {
+test('a server that does not answer hinders nobody: what cannot be judged is left, and the exit code says so', {
+  skip: noFuse,
+}, async (t) => {
   const b = await loopBench(t, old);
   const context = { node_attach_driver: 'hostpath', path: b.path('vol') };
   await b.stage({ volumeId: 'silent', stagingPath: b.path('silent'), context });
