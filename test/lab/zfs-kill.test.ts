@@ -179,6 +179,9 @@ describe('a controller of ZFS volumes, killed after every command', { skip: noGu
                 if (then === 'undone') await undo?.(storage);
                 else await right?.(await call(storage), storage);
                 if (then === 'again' && !right) await call(storage);
+                if (right === shared && then === 'again' && driver === 'nfs') {
+                  assert.equal(await guest.run('stat -c %a /tank/nfs/v/new'), '777\n');
+                }
                 await end(storage);
                 assert.deepEqual(await storedThings(guest), []);
               } catch (error) {

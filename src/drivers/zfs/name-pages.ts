@@ -4,7 +4,7 @@
  */
 import type { CallContext } from '../../core/call.ts';
 import type { Page, PageRequest } from '../../core/volume.ts';
-import { pageOfIds } from '../common/paging.ts';
+import { pageOfSorted } from '../common/paging.ts';
 
 export interface NamedList<T> {
   /** Ids of everything that might be on the list. */
@@ -39,7 +39,7 @@ export function createNamePages<T>(list: NamedList<T>): (call: CallContext, requ
     let { token } = request;
     for (;;) {
       const wanted = request.limit ? Math.min(request.limit - entries.length, most) : most;
-      const { ids, nextToken } = pageOfIds(all, { limit: wanted, token });
+      const { ids, nextToken } = pageOfSorted(all, { limit: wanted, token });
       const found = ids.length > 0 ? await list.read(call, ids) : new Map<string, T>();
       for (const id of ids) {
         const entry = found.get(id);
