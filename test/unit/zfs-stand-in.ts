@@ -29,7 +29,7 @@ export function standInHost(programs: Programs): StandInHost {
     const [program = '', ...args] = argv;
     if (args[0] === 'version') return { stdout: 'zfs-2.3.9-1\n' };
     const own = [program.slice(program.lastIndexOf('/') + 1), ...args];
-    commands.push(own);
+    if (own[0] !== '[') commands.push(own);
     return programs(own);
   };
   const shell: Shell = {
@@ -73,6 +73,7 @@ function readSteps(text: string): readonly ReadStep[] {
 
 function runStep({ argv, body }: ReadStep, run: (argv: readonly string[]) => Said): Said {
   if (body === undefined) return run(argv);
+  if (body.startsWith('[ -d ')) return run(['[', '-d', ...argv]);
   if (!body.startsWith('wanted=')) return {};
   const [wanted, ...looking] = argv;
   return run(looking).stdout?.trimEnd() === wanted ? {} : { code: 1 };

@@ -84,7 +84,7 @@ function plainSteps(store: ZfsStore, name: string): Steps {
   const argv = zfs.zfs('get', '-H', '-p', '-r', '-t', types, '-o', 'name,property,value,source');
   const properties = wanted.map(([, property]) => property).join(',');
   return [
-    ...unsharingLock(store, name, false),
+    ...unsharingLock(store, name, true),
     { argv: [wanted.map((line) => line.join('\t')).join('\n'), ...argv, properties, name], body: sees },
     { argv: zfs.zfs('destroy', '-f', name) },
   ] as unknown as Steps;
@@ -140,7 +140,7 @@ async function destroyed(store: ZfsStore, call: CallContext, name: string, steps
   const { zfs } = store;
   let left = steps;
   for (const pause of [...busyPauses, undefined]) {
-    const lock = unsharingLock(store, name, true);
+    const lock = unsharingLock(store, name, false);
     const all = await zfs.run(call, 'zfs destroy', [...lock, ...left] as unknown as Steps);
     const results = all.slice(lock.length);
     const last: StepResult = results.at(-1) ?? all[0];
