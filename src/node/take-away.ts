@@ -43,7 +43,14 @@ export async function takeAway(call: CallContext, plane: NodePlane, table: Mount
   const device = readOnly?.of ?? shown;
   const unrecorded = taking.unrecorded && found.length === 0 ? await identified(plane, path, device) : undefined;
   const subjects = [...found.flatMap(({ record }) => record ?? []), ...(unrecorded ? [unrecorded] : [])];
-  if (mount) for (const subject of subjects) await refuseMountedElsewhere(plane, table, subject, places, mount, device);
+  const elsewhere = new Map<RecordSubject, readonly Mount[]>();
+  for (const subject of subjects) {
+    elsewhere.set(subject, await mountedElsewhere(plane, table, subject, places, mount, device));
+  }
+  // Without a record, what was mounted before may well be what this is a part of: a disk of the host.
+  const theirs = (unrecorded && elsewhere.get(unrecorded)?.filter((one) => isBefore(table, one, mount))) ?? [];
+  const [other] = [...elsewhere.values()].flat().filter((one) => !theirs.includes(one));
+  if (other) throw stillMounted(other);
 
   const unmount = async () => {
     let after = table;
@@ -60,7 +67,7 @@ export async function takeAway(call: CallContext, plane: NodePlane, table: Mount
   // What shows the volume goes before the volume.
   const inOrder = [...found.filter(isReadOnly), ...found.filter((one) => !isReadOnly(one))];
   for (const one of inOrder) await releaseRecorded(call, plane, after, one, device);
-  if (unrecorded && device) await releaseUnrecorded(call, plane, after, unrecorded, device);
+  if (unrecorded && device && theirs.length === 0) await releaseUnrecorded(call, plane, after, unrecorded, device);
 }
 
 /** Whether a mount may show a device node: of a directory in a file system of that kind, it does no harm to look. */
@@ -86,21 +93,21 @@ async function identified(
 }
 
 /**
- * While it is mounted at places that nobody else has a record of, the volume cannot be detached. It is better not to begin then: an orchestrator
- * that is told so keeps the volume from other nodes.
+ * Where a volume is mounted that is to be detached, besides the places, and nobody else has a record of that. While it is, it cannot be detached. It is
+ * better not to begin then: an orchestrator that is told so keeps the volume from other nodes.
  */
-async function refuseMountedElsewhere(
+async function mountedElsewhere(
   plane: NodePlane,
   table: MountTable,
   subject: RecordSubject,
   places: readonly string[],
-  shown: Mount,
+  shown: Mount | undefined,
   device: string | undefined,
-): Promise<void> {
-  if (!isDetachable(plane, subject)) return;
+): Promise<readonly Mount[]> {
+  if (!shown || !isDetachable(plane, subject)) return [];
   const here = new Set(places.map((place) => locationOf(table, place)));
   const readOnly = (await readOnlyDevices()).filter(({ of }) => of === device);
-  const elsewhere = table.mounts.find(
+  const elsewhere = table.mounts.filter(
     (mount) =>
       (showsSame(mount, shown) ||
         (shown.root === '/' && mount.device === shown.device) ||
@@ -109,9 +116,17 @@ async function refuseMountedElsewhere(
       !isAsidePlace(mount.mountPoint) &&
       !here.has(locationOfMount(table, mount)),
   );
-  if (!elsewhere || (await plane.records.isElsewhere(table, subject))) return;
-  throw new CallError(
+  return elsewhere.length === 0 || (await plane.records.isElsewhere(table, subject)) ? [] : elsewhere;
+}
+
+/** The table is in the order in which mounts were made. */
+function isBefore({ mounts }: MountTable, one: Mount, other: Mount | undefined): boolean {
+  return other !== undefined && mounts.indexOf(one) < mounts.indexOf(other);
+}
+
+function stillMounted({ mountPoint }: Mount): CallError {
+  return new CallError(
     'FAILED_PRECONDITION',
-    `the volume is still mounted at ${elsewhere.mountPoint}; it stays staged and attached until that is unmounted`,
+    `the volume is still mounted at ${mountPoint}; it stays staged and attached until that is unmounted`,
   );
 }
