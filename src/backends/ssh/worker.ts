@@ -116,7 +116,10 @@ export function createWorker(channel: ClientChannel): Worker {
       channel.close();
     },
     close() {
-      if (!isEnded) channel.end('kill -KILL 0\n');
+      if (isEnded) return;
+      channel.write('kill -KILL 0\n');
+      // It has ended by then. The end of its input alone would leave a process behind for some seconds.
+      setTimeout(() => channel.end(), restMs).unref();
     },
   };
 }
