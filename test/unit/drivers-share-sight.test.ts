@@ -83,6 +83,9 @@ test('another share at the base path is refused, volumes or not, unless the conf
 });
 
 test('a file system that is no share is one by its source, if the configuration says so', async (t) => {
+  const unsaid = await makeSite(t);
+  unsaid.machine.mount('gluster:/vol', unsaid.base, 'fuse.glusterfs');
+  await assert.rejects(unsaid.guard.ready(call), refused(/or "controllerMountSource: gluster:\/vol" if that/));
   const { machine, base, guard } = await makeSite(t, 'nas', undefined, sightOf('nas', '/x', 'gluster:/vol'));
   machine.mount('gluster:/vol', base, 'fuse.glusterfs');
   await guard.ready(call);
@@ -94,7 +97,7 @@ test('a file system that is no share is one by its source, if the configuration 
 test('a file system that is no share is refused like a disk, and used like one where there are volumes', async (t) => {
   const { machine, base, guard, lines } = await makeSite(t);
   machine.mount('overlay', '/', 'fuse.fuse-overlayfs');
-  await assert.rejects(guard.ready(call), refused(/is not mounted at/));
+  await assert.rejects(guard.ready(call), refused(/is not mounted at .* or "controllerMount: local" if that/));
   await mkdir(join(base, 'v'));
   await guard.ready(call);
   assert.match(lines.join(), /a file system of type fuse\.fuse-overlayfs, not on nas:\/x/);

@@ -93,7 +93,7 @@ export function createShareGuard(options: ShareGuardOptions): ShareGuard {
     if (found.is === 'other') throw new CallError('FAILED_PRECONDITION', otherText(found.shown));
     const now = usedOf(found);
     if (found.is === 'none' && used !== undefined && used.on !== onDisk && used.on !== now.on)
-      throw notMounted(' any more');
+      throw notMounted(' any more', found.mount);
     if (found.is !== 'share') {
       const doubt = await doubtOf(found);
       if (doubt !== undefined) {
@@ -112,13 +112,13 @@ export function createShareGuard(options: ShareGuardOptions): ShareGuard {
     if (is === 'alias') return `${base} shows ${text}, which is taken for another name of ${title}; ${saying}`;
     if (isThisMachine(host)) return undefined;
     if ((await files.kindOf(posix.join(base, 'v'))) !== 'directory') {
-      throw shown ? new CallError('FAILED_PRECONDITION', otherText(shown)) : notMounted('');
+      throw shown ? new CallError('FAILED_PRECONDITION', otherText(shown)) : notMounted('', covering);
     }
     if (shown) return `${base} shows ${text}, which is taken for ${title} because there are volumes in it; ${saying}`;
     const where = mayHang(covering) ? `a file system of type ${covering?.fsType}` : 'a disk of this machine';
     return (
       `${base} is on ${where}, not on ${title}: it is used because there are volumes in it; ` +
-      'say "controllerMount: local" if that is right'
+      `say ${rightFor(covering)} if that is right`
     );
   }
 
@@ -126,11 +126,11 @@ export function createShareGuard(options: ShareGuardOptions): ShareGuard {
     `${base} shows ${shareText(shown)}, not ${title}: mount that there; if both are the same folder, say ` +
     `"controllerMountSource: ${shareText(shown)}"`;
 
-  function notMounted(since: string): CallError {
+  function notMounted(since: string, covering: Mount | undefined): CallError {
     return new CallError(
       'FAILED_PRECONDITION',
       `${title} is not mounted at ${base}${since}: mount it there, or set "controllerMount: auto" ` +
-        'to have it mounted, or "controllerMount: local" if that folder is what the server shares',
+        `to have it mounted, or ${rightFor(covering)} if that folder is what the server shares`,
     );
   }
 
@@ -160,6 +160,12 @@ function usedOf({ is, mount, shown }: Sight): Used {
   if (mount && shown) return { on: 'share', shown: { mount, shown } };
   if (is === 'share') return { on: 'share' };
   return { on: mayHang(mount) ? nameOf(mount) : onDisk };
+}
+
+/** What says that a folder which is on no share is the share. What all of this machine is on is nobody's share. */
+function rightFor(covering: Mount | undefined): string {
+  const isOther = mayHang(covering) && covering?.mountPoint !== '/';
+  return isOther ? `"controllerMountSource: ${covering?.source}"` : '"controllerMount: local"';
 }
 
 const nameOf = (mount: Mount | undefined) => `${mount?.fsType} ${mount?.source}`;
