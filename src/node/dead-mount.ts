@@ -16,8 +16,14 @@ import type { NodeTools } from './tools.ts';
 export async function whyDead(call: CallContext, tools: NodeTools, mount: Mount): Promise<string | undefined> {
   if (mount.root.endsWith('//deleted')) return `${mount.root.slice(0, -'//deleted'.length)} was removed below it`;
   if (mayHang(mount)) return await whyUnknown(call, tools, mount);
-  if (!mount.device.startsWith('0:') && (await isDeviceGone(mount.device))) return `its device ${mount.source} is gone`;
+  if (await isDiskGone(mount)) return `its device ${mount.source} is gone`;
   return undefined;
+}
+
+/** btrfs has an anonymous device number, but says itself what became of its device. */
+async function isDiskGone({ device, fsType, source }: Mount): Promise<boolean> {
+  if (!device.startsWith('0:')) return await isDeviceGone(device);
+  return fsType === 'btrfs' && source === '<missing disk>';
 }
 
 /** As {@link whyDead}, but a server that has answered moments ago, and to all since, is not asked again. */

@@ -16,6 +16,8 @@ export interface VolumeFacts {
   /** `block`, or the type of a file system; empty: the driver's default. */
   readonly access?: string | undefined;
   readonly mountFlags?: readonly string[] | undefined;
+  /** Whose the files are, where the file system keeps no owners. */
+  readonly group?: string | undefined;
   /** The name of its folder below the mount root. Default: its id. */
   readonly folder?: string | undefined;
 }
@@ -33,11 +35,13 @@ export interface NodeVolume {
 }
 
 export function nodeVolume(server: () => Switchboard, facts: VolumeFacts): NodeVolume {
-  const { id, context, secrets = {}, access = '', mountFlags = [], folder = id } = facts;
+  const { id, context, secrets = {}, access = '', mountFlags = [], group = '', folder = id } = facts;
   const staging = `${mountRoot}/${folder}/staging`;
   const target = (name: string) => `${mountRoot}/${folder}/${name}`;
   const volumeCapability: csi.Init<csi.VolumeCapability> = {
-    ...(access === 'block' ? { block: {} } : { mount: { fsType: access, mountFlags: [...mountFlags] } }),
+    ...(access === 'block'
+      ? { block: {} }
+      : { mount: { fsType: access, mountFlags: [...mountFlags], volumeMountGroup: group } }),
     accessMode: { mode: VolumeCapability.AccessMode.Mode.SINGLE_NODE_WRITER },
   };
   const volume = { volumeId: id, volumeContext: { ...context }, secrets: { ...secrets }, volumeCapability };
