@@ -20,6 +20,7 @@ import { type Switchboard, startSwitchboard } from './switchboard.ts';
 
 const mib = 2 ** 20;
 const dataBytes = 256 * mib;
+const snapshots = { detachedVolumesFromSnapshots: 'true' };
 const volumes = { detachedVolumesFromVolumes: 'true' };
 const detached = { detachedSnapshots: 'true' };
 
@@ -77,11 +78,7 @@ describe('large copies that are interrupted', { skip: noGuests, timeout: 1_190_0
       },
     },
     receiver: {
-      async end() {
-        await guest.run(`pkill -KILL -f '^/sbin/[z]fs receive '`);
-        // Who sends finds out with the next write.
-        await openGate(guest);
-      },
+      end: () => guest.run(`pkill -KILL -f '^/sbin/[z]fs receive '`),
       told({ code, message }) {
         assert.equal(code, 'UNAVAILABLE', message);
         assert.match(message, /it goes on from there when it is asked for again/);
@@ -178,4 +175,53 @@ describe('large copies that are interrupted', { skip: noGuests, timeout: 1_190_0
       assert.equal(await server.stop(), 0);
     });
   }
+
+  test('what nobody asks for again is gone when it is deleted', async () => {
+    await start('nfs');
+    const storage = controllerClient(() => server, { timeoutMs: 240_000 });
+    await storage.create('source', { bytes: 512 * mib });
+    await write('nfs', 'source');
+    await storage.snapshot('source', 'snap');
+    const before = await storedThings(guest);
+    const nothing = async () => {};
+
+    const copy = () => storage.create('copy', { bytes: 512 * mib, snapshot: 'source@snap', parameters: snapshots });
+    await interrupted('nfs', ['server'], 'tank/nfs/v/copy:copy', copy, nothing);
+    await storage.remove('copy');
+    assert.deepEqual(await storedThings(guest), before);
+
+    const shoot = () => storage.snapshot('source', 'whole', detached);
+    await interrupted('nfs', ['server'], 'tank/nfs/s/copy:source:whole', shoot, nothing);
+    await storage.removeSnapshot('source/whole');
+    assert.deepEqual(await storedThings(guest), before);
+
+    await storage.removeSnapshot('source@snap');
+    await storage.remove('source');
+    assert.deepEqual(await storedThings(guest), []);
+    assert.equal(await server.stop(), 0);
+  });
+
+  test('a controller that runs ZFS itself leaves it running when it is killed, and its successor waits for that', async () => {
+    await start('zvol');
+    const storage = controllerClient(() => server, { timeoutMs: 240_000 });
+    await storage.create('source', { bytes: 512 * mib });
+    await write('zvol', 'source');
+    const then = await sumOf('zvol', 'source');
+    await beginGate(guest);
+    await closeGate(guest);
+    const copy = () => storage.create('copy', { bytes: 512 * mib, volume: 'source', parameters: volumes });
+    const refused = assert.rejects(copy(), { code: 'UNAVAILABLE' });
+    await copyWaits(guest);
+    await server.kill();
+    await refused;
+    await start('zvol');
+    await assert.rejects(copy(), { code: 'UNAVAILABLE', message: /partially-complete state|is busy/ });
+    await openGate(guest);
+    await copyIsOver(guest);
+    await again(copy);
+    assert.equal(await sumOf('zvol', 'copy'), then);
+    for (const id of ['copy', 'source']) await storage.remove(id);
+    assert.deepEqual(await storedThings(guest), []);
+    assert.equal(await server.stop(), 0);
+  });
 });

@@ -13,12 +13,21 @@ const script = `#!/bin/bash
 case $1 in
   send) echo "$*" >>${folder}/sends ;;
   receive)
-    {
+    flow() {
       dd bs=1M count=${gateBytes / 2 ** 20} iflag=fullblock 2>>${folder}/bytes
       if [ -e ${folder}/closed ]; then touch ${folder}/waiting; while [ -e ${folder}/closed ]; do sleep 0.05; done; fi
       dd bs=1M 2>>${folder}/bytes
-    } | /sbin/zfs "$@"
-    exit \${PIPESTATUS[1]} ;;
+    }
+    pipe=$(mktemp -u ${folder}/pipe.XXXXXX)
+    mkfifo "$pipe"
+    exec 3<&0
+    flow <&3 >"$pipe" 3<&- &
+    exec 3<&-
+    /sbin/zfs "$@" <"$pipe"
+    code=$?
+    kill $! 2>/dev/null
+    rm "$pipe"
+    exit $code ;;
 esac
 exec /sbin/zfs "$@"
 `;

@@ -8,17 +8,30 @@ import { startSmbServer } from './smb-server.ts';
 
 const account = { user: 'clerk', password: 'p,w4' };
 export const smbSecrets = { mount_flags: `username=${account.user},password=p,,w4` };
-const key = '/root/.ssh/csi';
+/** What opens the guest by SSH. */
+export const nasKey = '/root/.ssh/csi';
 
 /** Makes the pool, a key that opens the guest to itself, and starts all servers and clients. */
 export async function startZfsNas(guest: Guest): Promise<void> {
   await createPool(guest);
   await guest.run(`set -e
-    ssh-keygen -q -t ed25519 -N '' -f ${key}
-    cat ${key}.pub >>/root/.ssh/authorized_keys
-    awk '{ print "${guest.address}", $1, $2 }' /etc/ssh/ssh_host_*_key.pub >${key}.hosts
+    ssh-keygen -q -t ed25519 -N '' -f ${nasKey}
+    cat ${nasKey}.pub >>/root/.ssh/authorized_keys
+    awk '{ print "${guest.address}", $1, $2 }' /etc/ssh/ssh_host_*_key.pub >${nasKey}.hosts
     mkdir -p /var/target/pr /var/target/alua /etc/target
-    modprobe iscsi_target_mod; modprobe target_core_iblock; modprobe nvmet`);
+    sync`);
+  await serve(guest);
+}
+
+/** After it was without power: what the units of ZFS and of the servers do when a host comes up. */
+export async function resumeZfsNas(guest: Guest): Promise<void> {
+  await guest.run(`modprobe zfs && zpool import -c /etc/zfs/zpool.cache -aN && zfs mount -a && udevadm settle`);
+  await serve(guest);
+  await guest.run(`zfs share -a; targetctl restore; test ! -e ${savedSubsystems} || sh -e ${savedSubsystems}`);
+}
+
+async function serve(guest: Guest): Promise<void> {
+  await guest.run('modprobe iscsi_target_mod && modprobe target_core_iblock && modprobe nvmet');
   await startNfsServer(guest);
   const usershares = '/var/lib/samba/usershares';
   await guest.run(`mkdir -p ${usershares} && chmod 1770 ${usershares}`);
@@ -26,6 +39,34 @@ export async function startZfsNas(guest: Guest): Promise<void> {
   await startInitiator(guest);
   await startNvmeHost(guest);
   await createNvmePort(guest, 1, guest.address, 4420);
+}
+
+const savedSubsystems = '/etc/nvmet.saved';
+
+/** For `saveCommand`: what `nvmetcli save` does, which not every system has. */
+export const saveSubsystems = '/usr/local/sbin/save-subsystems';
+
+export async function installSaveSubsystems(guest: Guest): Promise<void> {
+  const script = `#!/bin/bash
+set -e
+cd /sys/kernel/config/nvmet
+{
+  echo cd $PWD
+  for s in subsystems/*/namespaces/1/device_path; do
+    [ -e "$s" ] || continue
+    s=\${s%/namespaces/1/device_path}
+    echo "mkdir $s $s/namespaces/1"
+    for f in attr_allow_any_host namespaces/1/device_path namespaces/1/device_uuid namespaces/1/enable; do
+      echo "echo '$(cat "$s/$f")' >$s/$f"
+    done
+  done
+  for l in ports/*/subsystems/*; do [ ! -L "$l" ] || echo "ln -s $PWD/subsystems/\${l##*/} $l"; done
+} >${savedSubsystems}.new
+sync ${savedSubsystems}.new
+mv ${savedSubsystems}.new ${savedSubsystems}
+sync /etc
+`;
+  await guest.run(`cat >${saveSubsystems} && chmod +x ${saveSubsystems}`, { input: script });
 }
 
 export type NasDriver = 'nfs' | 'smb' | 'iscsi' | 'nvmeof' | 'dataset' | 'zvol';
@@ -40,14 +81,17 @@ export interface ConnectionOptions {
   readonly port?: number;
   /** Of `zfs-generic-iscsi`. */
   readonly shareStrategy?: 'targetCli' | 'configfs';
+  /** Of `zfs-generic-nvmeof`. */
+  readonly saveCommand?: string;
 }
 
 /** The text of a connection. */
 export function nasConnection(guest: Guest, driver: NasDriver, options: ConnectionOptions = {}): string {
   const { root = `tank/${driver}`, zfs = [], host = guest.address, port = 22, shareStrategy = 'configfs' } = options;
+  const saveCommand = options.saveCommand ? `  saveCommand: [${options.saveCommand}]\n` : '';
   const isLocal = driver === 'dataset' || driver === 'zvol';
   const { address } = guest;
-  const ssh = `sshConnection:\n  host: ${host}\n  port: ${port}\n  username: root\n  privateKeyFile: ${key}\n  readyTimeout: 5000\n  keepaliveInterval: 2000\n`;
+  const ssh = `sshConnection:\n  host: ${host}\n  port: ${port}\n  username: root\n  privateKeyFile: ${nasKey}\n  readyTimeout: 5000\n  keepaliveInterval: 2000\n`;
   const shares: Readonly<Record<NasDriver, string>> = {
     nfs: `nfs:
   shareHost: ${address}
@@ -69,7 +113,7 @@ export function nasConnection(guest: Guest, driver: NasDriver, options: Connecti
   transport: tcp://${address}:4420
   shareStrategy: configfs
   shareStrategyNvmetCli: { basename: nqn.2026-01.org.lab, ports: [1], subsystem: { attributes: { allow_any_host: 1 } } }
-`,
+${saveCommand}`,
     dataset: '',
     zvol: '',
   };
