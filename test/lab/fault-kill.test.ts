@@ -9,10 +9,12 @@ import { createBackingFile } from './services/backing.ts';
 import { createIscsiTarget, startInitiator } from './services/iscsi-target.ts';
 import { exportFolder, startNfsServer } from './services/nfs-server.ts';
 import { createNvmePort, createNvmeSubsystem, startNvmeHost } from './services/nvme-subsystem.ts';
+import { startSmbServer } from './services/smb-server.ts';
 import { type Switchboard, startSwitchboard } from './switchboard.ts';
 
 const iqn = 'iqn.2026-01.org.lab:kill';
 const nqn = 'nqn.2026-01.org.lab:kill';
+const password = 'what clerks know';
 const programs = [
   'mount',
   'umount',
@@ -25,6 +27,15 @@ const programs = [
   'od',
   'mkfs.ext4',
   'e2fsck',
+  // By these the kernel is told.
+  'dd',
+  'tee',
+  'losetup',
+  'mknod',
+  'modprobe',
+  // By these it is looked at what may hang.
+  'stat',
+  'realpath',
 ];
 
 /** Stands in for each of the programs: runs it, and then kills the server if it is the one whose turn it is. */
@@ -38,7 +49,7 @@ echo $turn >/run/steps/turn
 exit $code
 `;
 
-describe('killed after each program', { skip: noGuests, timeout: 400_000 }, () => {
+describe('killed after each program', { skip: noGuests, timeout: 600_000 }, () => {
   let guest: Guest;
   let server: Switchboard;
   const start = async () => {
@@ -52,6 +63,7 @@ describe('killed after each program', { skip: noGuests, timeout: 400_000 }, () =
     });
     await guest.run(`echo 0 >/run/steps/turn; for name in ${programs.join(' ')}; do
       ln -s ../stand-in /run/steps/bin/$name; done`);
+    await startSmbServer(guest, { files: '/srv/smb' }, { user: 'clerk', password });
     await startNfsServer(guest);
     await exportFolder(guest, '/srv/nfs');
     await startInitiator(guest);
@@ -69,9 +81,19 @@ describe('killed after each program', { skip: noGuests, timeout: 400_000 }, () =
 
   const kinds: Readonly<Record<string, () => VolumeFacts>> = {
     NFS: () => ({ id: 'nfs', context: { node_attach_driver: 'nfs', server: guest.address, share: '/srv/nfs' } }),
+    SMB: () => ({
+      id: 'smb',
+      context: { node_attach_driver: 'smb', server: guest.address, share: 'files' },
+      secrets: { mount_flags: `username=clerk,password=${password}` },
+    }),
     iSCSI: () => ({
       id: 'lun',
       access: 'ext4',
+      context: { node_attach_driver: 'iscsi', portal: guest.address, iqn, lun: '0' },
+    }),
+    'iSCSI, as a block device for reading': () => ({
+      id: 'lun',
+      access: 'block',
       context: { node_attach_driver: 'iscsi', portal: guest.address, iqn, lun: '0' },
     }),
     'NVMe over TCP': () => ({
@@ -82,12 +104,14 @@ describe('killed after each program', { skip: noGuests, timeout: 400_000 }, () =
   };
   for (const [kind, facts] of Object.entries(kinds)) {
     test(kind, async () => {
-      const { id } = facts();
+      const { id, access } = facts();
+      const readonly = access === 'block';
+      const file = readonly ? '/block_device' : '/file';
       const volume = nodeVolume(() => server, facts());
       const calls = {
         stage: () => volume.stage(),
-        publish: () => volume.publish('rw'),
-        unpublish: () => volume.unpublish('rw'),
+        publish: () => volume.publish('target', { readonly }),
+        unpublish: () => volume.unpublish('target'),
         unstage: () => volume.unstage(),
       };
       const inOrder = Object.entries(calls);
@@ -116,8 +140,9 @@ describe('killed after each program', { skip: noGuests, timeout: 400_000 }, () =
               await start();
               await call();
             } else if (each !== name) await call();
-            if (each === 'stage') await guest.run(`echo ${turn} >${volume.staging}/file; sync ${volume.staging}/file`);
-            if (each === 'publish') assert.equal(await guest.run(`cat ${volume.target('rw')}/file`), `${turn}\n`);
+            const [written, published] = [volume.staging + file, volume.target('target') + (readonly ? '' : file)];
+            if (each === 'stage') await guest.run(`echo ${turn} >${written}; sync ${written}`);
+            if (each === 'publish') assert.equal(await guest.run(`head -n 1 ${published}`), `${turn}\n`);
           }
           await assertNothingLeft(guest, server);
           if (!killed) break;

@@ -15,7 +15,7 @@ const iqn = 'iqn.2026-01.org.lab:shared';
 const portal = '10.0.2.15:3260';
 const secondPortal = '10.0.2.15:3261';
 
-describe('iSCSI among others', { skip: noGuests, timeout: 400_000 }, () => {
+describe('iSCSI among others', { skip: noGuests, timeout: 600_000 }, () => {
   let guest: Guest;
   let server: Switchboard;
   const disks: string[] = [];
@@ -149,6 +149,95 @@ describe('iSCSI among others', { skip: noGuests, timeout: 400_000 }, () => {
     assert.equal(await sessions(), 1);
     assert.match(await guest.run(node), /^node.startup = automatic$/m);
     await guest.run(`${node} -u; ${node} -o delete; udevadm settle`);
+  });
+
+  /** Opens a device of the guest for writing, as a virtual machine does. Gives how to close it. */
+  const open = async (device: string) => {
+    const pid = await guest.run(
+      `(exec 3<>${device}; touch /run/is-open; exec setsid sleep 1000) >/dev/null 2>&1 </dev/null & echo $!
+      until [ -e /run/is-open ]; do sleep 0.05; done; rm /run/is-open`,
+    );
+    const opened = `/proc/${pid.trim()}/fd/3`;
+    return async () =>
+      void (await guest.run(
+        `set -e; test -e ${opened}; kill ${pid.trim()}; while [ -e ${opened} ]; do sleep 0.05; done`,
+      ));
+  };
+
+  test('a session that an administrator made keeps the disk that a virtual machine has open, and its record', async () => {
+    const node = `iscsiadm -m node -T ${iqn} -p ${portal}`;
+    await guest.run(`set -e; ${node} -o new; ${node} -o update -n node.startup -v manual; ${node} -l; udevadm settle`);
+    const disk = await guest.run("lsscsi | awk '!/:0\\]/ { print $NF }' | head -1");
+    const close = await open(disk.trim());
+    const one = volume('one');
+    await one.stage();
+    await one.unstage();
+    assert.equal(await sessions(), 1);
+    await guest.run(`dd if=${disk.trim()} of=/dev/null bs=4K count=1 iflag=direct status=none`);
+    await close();
+    // The record was not made for the volume.
+    assert.match(await guest.run(`${node}; ${node} -u; ${node} -o delete; udevadm settle`), /node.startup = manual/);
+  });
+
+  test('a session of volumes stays while somebody has another of its disks open', async () => {
+    const one = volume('one');
+    await one.stage();
+    await guest.run('echo "- - 300" >/sys/class/scsi_host/$(ls /sys/class/iscsi_host)/scan; udevadm settle');
+    const disk = await guest.run("lsscsi | awk '!/:0\\]/ { print $NF }'");
+    const close = await open(disk.trim());
+    await one.unstage();
+    assert.equal(await sessions(), 1);
+    await close();
+    await one.stage();
+    await one.unstage();
+    assert.equal(await sessions(), 0);
+  });
+
+  test('a block volume that is open by a device node of its own stays until it is closed', async () => {
+    const one = volume('one', {}, 'block');
+    await one.stage();
+    await guest.run('mknod /run/node b $(cat /sys/block/sd*/dev | tr : " ")');
+    const close = await open('/run/node');
+    await assert.rejects(one.unstage(), { code: 'FAILED_PRECONDITION', message: /\((bash|sleep)\) has it open/ });
+    assert.equal(await sessions(), 1);
+    await close();
+    await one.unstage();
+    await guest.run('rm /run/node');
+  });
+
+  test('while the portal of a mounted disk is gone, the volume comes by no other way', async () => {
+    await guest.run(
+      `nft add table inet portals; nft add chain inet portals in '{ type filter hook input priority 0; }'`,
+    );
+    const several = { portals: secondPortal };
+    // To find out soon.
+    const soon = {
+      'node-db.node.conn[0].timeo.noop_out_interval': '1',
+      'node-db.node.conn[0].timeo.noop_out_timeout': '5',
+    };
+    const [one, other] = ['one', 'two'].map((folder) =>
+      nodeVolume(() => server, {
+        id: 'one',
+        access: 'xfs',
+        secrets: soon,
+        folder,
+        context: { node_attach_driver: 'iscsi', portal, iqn: `${iqn}-large`, lun: '0', ...several },
+      }),
+    ) as [NodeVolume, NodeVolume];
+    const disk = await createZvol(guest, 'large', 320 * mib);
+    await createIscsiTarget(guest, { iqn: `${iqn}-large`, portals: [portal, secondPortal], luns: { 0: disk } });
+    await one.stage();
+    await isWritable(one, 'kept');
+    await guest.run(`nft add rule inet portals in tcp dport 3260 drop
+      until grep -qv LOGGED_IN /sys/class/iscsi_session/*/state; do sleep 0.1; done`);
+    await assert.rejects(other.stage(), { code: 'UNAVAILABLE', message: /is in use here as sd\w+, whose session/ });
+    assert.equal(await sessions(), 1);
+    await guest.run(`nft delete table inet portals
+      until grep -q LOGGED_IN /sys/class/iscsi_session/*/state; do sleep 0.1; done`);
+    await other.stage();
+    await isWritable(other, 'both');
+    assert.equal(await guest.run(`cat ${one.staging}/file; ls /sys/class/iscsi_session | wc -l`), 'both\n1\n');
+    await Promise.all([one.unstage(), other.unstage()]);
   });
 
   test('where iscsiadm works in another root, its records are there', async () => {
