@@ -29,7 +29,7 @@ const contents = {
   swap: 'mkswap -q $file',
 };
 
-describe('devices', { skip: noGuests, timeout: 400_000 }, () => {
+describe('devices', { skip: noGuests, timeout: 600_000 }, () => {
   let guest: Guest;
   let server: Switchboard;
   const files: string[] = [];
@@ -106,6 +106,20 @@ describe('devices', { skip: noGuests, timeout: 400_000 }, () => {
       await two.unstage();
     });
   }
+
+  test('a namespace that somebody has open keeps its subsystem connected', async () => {
+    const [one] = pairs['NVMe subsystem']();
+    await one.stage();
+    const pid = await guest.run(`set -e; disk=/dev/$(grep -lx 2 /sys/block/nvme?n?/nsid | cut -d/ -f4); test -b $disk
+      (exec 3<>$disk; touch /run/is-open; exec setsid sleep 1000) >/dev/null 2>&1 </dev/null & echo $!
+      until [ -e /run/is-open ]; do sleep 0.05; done; rm /run/is-open`);
+    await one.unstage();
+    assert.equal(await guest.run('ls /sys/class/nvme | wc -l'), '1\n');
+    const opened = `/proc/${pid.trim()}/fd/3`;
+    await guest.run(`set -e; test -e ${opened}; kill ${pid.trim()}; while [ -e ${opened} ]; do sleep 0.05; done`);
+    await one.stage();
+    await one.unstage();
+  });
 
   test('where no record can be kept, volumes come and go all the same, and the log warns', async () => {
     const [one] = pairs['iSCSI target']();
