@@ -58,8 +58,8 @@ export async function runSteps(
 }
 
 /**
- * The same, and in the same round trip other steps when not all of the first came to a good end: the last of them must have a code that would
- * allow another one.
+ * The same; and in the same round trip it runs other steps when one of the first, be it the last, ended with a code that does not allow another
+ * one.
  */
 export async function attemptSteps(
   call: CallContext,
