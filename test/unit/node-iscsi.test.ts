@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
@@ -433,20 +433,28 @@ test('a session that somebody made by hand keeps its other disks and its record'
   );
 });
 
-test('what a process left that was killed while iscsiadm made a record is removed by the next one', async (t) => {
+test('what a process left that was killed while iscsiadm made a record is removed by the next one, and when the volume goes', async (t) => {
   const machine = await iscsiMachine(t);
   const iqn = newName();
   machine.targets[iqn] = { portals: ['10.0.0.1:3260'], luns: { 0: disk('a') } };
   const [boot, namespace] = (await thisOwner()).split('.');
   const names = [`${boot}.${namespace}.1.1`, `000000000000.${namespace}.1.1`, `${boot}.1.1.1`];
-  for (const owner of names) {
+  const leave = async (owner = '') => {
     const args = ['-m', 'node', '-T', `iqn.1970-01.invalid:sample.${owner}`, '-p', '10.0.0.1:3260', '-o', 'new'];
     await machine.run({ program: 'iscsiadm', args });
-  }
+  };
+  for (const owner of names) await leave(owner);
   await machine.attach({ portal: '10.0.0.1', iqn, lun: '0' });
   const left = (await machine.records()).map((path) => path.slice(machine.nodes.length + 1));
   // The last one may be that of another container, which may still be at work.
   const expected = [`${iqn}/10.0.0.1,3260`, `iqn.1970-01.invalid:sample.${names[2]}/10.0.0.1,3260`];
   assert.deepEqual(left.toSorted(), expected.toSorted());
   assert.equal(settingIn(await readFile(join(machine.nodes, `${iqn}/10.0.0.1,3260`), 'utf8'), 'node.name'), iqn);
+  await leave(names[0]);
+  const [foreign = ''] = (await machine.records()).filter((path) => path.includes(`sample.${names[2]}`));
+  await machine.detach(iqn, '0');
+  assert.deepEqual(await machine.records(), [foreign]);
+  await utimes(foreign, 0, 0);
+  await machine.detach(iqn, '0');
+  assert.deepEqual(await machine.records(), [], 'nobody takes that long');
 });

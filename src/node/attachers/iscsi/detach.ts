@@ -12,6 +12,7 @@ import { iscsiPlace } from './log-in.ts';
 import { isAutomatic, isMarked } from './node-record.ts';
 import { isSamePortal, portalText } from './portal.ts';
 import { type RecordFile, recordsOf, removeRecord } from './record-files.ts';
+import { removeLeftSamples } from './sample-record.ts';
 import { type IscsiSession, sessionsOf } from './session.ts';
 import type { IscsiVolume } from './volume.ts';
 
@@ -44,6 +45,7 @@ export async function detachVolume(
   await release(call, tools, carriers, refuse.refuseInUse);
 
   const { root } = await iscsiPlace(tools);
+  await removeLeftSamples(root);
   const records = await recordsOf(root, volume.iqn);
   const left: IscsiSession[] = [];
   const refuseOther = async (one: CallContext, device: string) => {

@@ -1,6 +1,8 @@
+import { stat } from 'node:fs/promises';
 import { CommandFailed } from '../../../backends/exec/command-failed.ts';
 import { type CallContext, throwIfOver } from '../../../core/call.ts';
 import { CallError } from '../../../core/errors.ts';
+import { ifThere } from '../../../core/if-there.ts';
 import { lifeOf, type Owner, thisOwner } from '../../owner.ts';
 import type { NodeTools } from '../../tools.ts';
 import { type Portal, portalText } from './portal.ts';
@@ -31,7 +33,7 @@ export async function makeSample(
   const iqn = `${prefix}${owner}`;
   const by = volume.interface ? ['-I', volume.interface] : [];
   const args = ['-m', 'node', '-T', iqn, '-p', portalText(portal), ...by, '-o', 'new'];
-  await removeLeft(root, owner);
+  await removeLeftSamples(root);
   try {
     await call.waitingFor('`iscsiadm` to make a record', () =>
       tools.run(call, { program: 'iscsiadm', args, timeoutMs: tools.limits.iscsi }),
@@ -49,8 +51,12 @@ export async function makeSample(
   }
 }
 
+/** Milliseconds after which nobody works with a sample whose process cannot be looked at, because it ran in another container. */
+const longestMs = 10 * 60_000;
+
 /** Removes what processes left that were killed meanwhile. */
-async function removeLeft(root: string, self: Owner): Promise<void> {
+export async function removeLeftSamples(root: string): Promise<void> {
+  const self = await thisOwner();
   for (const record of await recordsWhere(root, (iqn) => iqn.startsWith(prefix))) {
     const owner =
       record.path
@@ -58,8 +64,15 @@ async function removeLeft(root: string, self: Owner): Promise<void> {
         .find((name) => name.startsWith(prefix))
         ?.slice(prefix.length) ?? '';
     const isOfThisBoot = owner.split('.')[0] === self.split('.')[0];
-    if (!isOfThisBoot || (await lifeOf(owner)) === 'dead') await removeRecord(record);
+    if (!isOfThisBoot || (await isAbandoned(owner, record))) await removeRecord(record);
   }
+}
+
+async function isAbandoned(owner: Owner, { path }: RecordFile): Promise<boolean> {
+  const life = await lifeOf(owner);
+  if (life !== 'unknown') return life === 'dead';
+  const found = await ifThere(() => stat(path));
+  return found !== undefined && Date.now() - found.mtimeMs > longestMs;
 }
 
 function nowhere(root: string): CallError {
