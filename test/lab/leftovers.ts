@@ -6,7 +6,8 @@ import type { Switchboard } from './switchboard.ts';
 
 /** One line for everything that a node must not keep once no volume is staged. */
 async function leftovers(guest: Guest, server: Switchboard | undefined): Promise<string[]> {
-  const children = server === undefined ? '' : `pgrep -a -P ${server.pid} | grep -v switchboard-starter | sed 's/^/child /'`;
+  const children =
+    server === undefined ? '' : `pgrep -a -P ${server.pid} | grep -v switchboard-starter | sed 's/^/child /'`;
   const listing = await guest.run(`
     awk '$5 ~ "^${mountRoot}" { print "mount", $5 }' /proc/self/mountinfo
     awk '/cifs|nfs/ && $9 != "nfsd" && $9 != "rpc_pipefs" { print "share", $5 }' /proc/self/mountinfo | grep ' / ' || true
