@@ -19,7 +19,7 @@ interface Report {
   readonly leftovers: readonly { readonly volume: string; readonly outcome: string; readonly problem?: string }[];
 }
 
-describe('what is remembered of iSCSI volumes', { skip: noGuests, timeout: 400_000 }, () => {
+describe('what is remembered of iSCSI volumes', { skip: noGuests, timeout: 600_000 }, () => {
   let guest: Guest;
   let server: Switchboard;
   const files = new Map<string, string>();
