@@ -297,6 +297,14 @@ test('a LUN that became another disk is seen as what it is, unless somebody uses
   machine.inUse.add('8:32');
   await assert.rejects(machine.attach(context), is('FAILED_PRECONDITION', /in use/));
   machine.inUse.clear();
+  machine.targets[iqn].luns = { 0: disk('d') };
+  machine.opened.add('8:32');
+  await assert.rejects(machine.attach(context), is('FAILED_PRECONDITION', /open/));
+  machine.opened.clear();
+  machine.targets[iqn].luns = { 0: disk('e') };
+  machine.state.mounts = '36 35 0:5 /sdb /mnt/block rw - devtmpfs devtmpfs rw';
+  await assert.rejects(machine.attach(context), is('FAILED_PRECONDITION', /mounted at \/mnt\/block/));
+  machine.state.mounts = '';
   machine.targets[iqn].luns = {};
   await assert.rejects(machine.attach(context), is('NOT_FOUND', /no LUN 0/));
 });

@@ -30,29 +30,25 @@ interface Unit extends ScsiUnit {
 /**
  * Takes a volume away from this machine: its disks, the sessions that carry nothing else, and the node records that were made for volumes. A
  * session that somebody else has made and that carries another disk, used or not, stays. `isShared`: other volumes of the same target are wanted
- * here. Throws FAILED_PRECONDITION while the volume is in use; nothing has happened then.
+ * here; `refuseOther` looks whether other disks are in use. Throws FAILED_PRECONDITION while the volume is in use; nothing has happened then.
  */
 export async function detachVolume(
   call: CallContext,
   tools: NodeTools,
   volume: Pick<IscsiVolume, 'iqn' | 'lun'>,
   isShared: boolean,
-  refuse: { readonly refuseInUse: RefuseInUse; readonly refuseOpen: RefuseInUse },
+  refuseInUse: RefuseInUse,
+  refuseOther: RefuseInUse,
 ): Promise<void> {
   const { sysfs = '/sys' } = tools;
   const sessions = await sessionsOf(sysfs, volume.iqn);
   const carriers = await Promise.all(sessions.map((session) => carrierOf(session, volume.lun)));
-  await release(call, tools, carriers, refuse.refuseInUse);
+  await release(call, tools, carriers, refuseInUse);
 
   const { root } = await iscsiPlace(tools);
   await removeLeftSamples(root);
   const records = await recordsOf(root, volume.iqn);
   const left: IscsiSession[] = [];
-  const refuseOther = async (one: CallContext, device: string) => {
-    await refuse.refuseInUse(one, device);
-    // Whoever made use of it need not have claimed it.
-    await refuse.refuseOpen(one, device);
-  };
   const results = await Promise.allSettled(
     carriers.map(async (carrier) => {
       const why = isShared ? 'another volume' : await whyKept(call, tools, carrier, records, refuseOther);

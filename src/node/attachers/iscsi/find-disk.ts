@@ -4,7 +4,7 @@ import { poll } from '../../poll.ts';
 import { diskOf, type ScsiDisk, type ScsiUnit, unitsBelow } from '../../scsi-disk.ts';
 import { lunCodes } from '../../scsi-lun.ts';
 import type { NodeTools } from '../../tools.ts';
-import type { RefuseInUse } from '../../why-used.ts';
+import { type RefuseInUse, whyUsed } from '../../why-used.ts';
 import { writeSysfs } from '../../write-sysfs.ts';
 import type { IscsiSession } from './session.ts';
 
@@ -33,13 +33,13 @@ export async function findDisk(
       was: before.wwid,
       is: now?.wwid,
     });
-    await refuseInUse(call, before.number).catch((error: unknown) => {
+    const why = await whyUsed(call, tools, before, refuseInUse);
+    if (why !== undefined) {
       throw new CallError(
         'FAILED_PRECONDITION',
-        `LUN ${lun} of ${session.iqn} is no more the disk ${before.name} that is in use here: it was removed or replaced at the target`,
-        { cause: error },
+        `LUN ${lun} of ${session.iqn} is no more the disk ${before.name} that is in use here: it was removed or replaced at the target (${why})`,
       );
-    });
+    }
   }
   if (known) await removeUnit(call, tools, known);
   return await scan(call, tools, session, lun);

@@ -56,7 +56,7 @@ export function createIscsi(tools: NodeTools, devices: Devices): Attacher {
         const isOther = (one: Readonly<Record<string, string>>) =>
           one.iqn?.toLowerCase() === iqn && one.lun !== undefined && one.lun !== lun;
         const isShared = [...(wanted.get(iqn) ?? [])].some((one) => one !== lun) || (await others()).some(isOther);
-        await detachVolume(call, tools, volume, isShared, devices);
+        await detachVolume(call, tools, volume, isShared, devices.refuseInUse, refuseUsed(devices));
         forget(volume);
       });
     },
@@ -65,6 +65,14 @@ export function createIscsi(tools: NodeTools, devices: Devices): Attacher {
       const identity = await identify(sysfs, device);
       if (identity) await withTarget(call, identity, () => rescan(call, tools, device));
     },
+  };
+}
+
+/** Also for what was not claimed by whoever uses it. */
+function refuseUsed({ refuseInUse, refuseOpen }: Devices): RefuseInUse {
+  return async (call, device) => {
+    await refuseInUse(call, device);
+    await refuseOpen(call, device);
   };
 }
 
@@ -94,7 +102,7 @@ async function attachVolume(
   const { sysfs = '/sys' } = tools;
   const { sessions, multipath } = await connect(call, tools, volume, devices.refuseInUse);
   const results = await Promise.allSettled(
-    sessions.map((session) => findDisk(call, tools, session, volume.lun, devices.refuseInUse)),
+    sessions.map((session) => findDisk(call, tools, session, volume.lun, refuseUsed(devices))),
   );
   const disks = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
   const failure = results.find((result) => result.status === 'rejected');
