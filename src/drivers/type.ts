@@ -22,7 +22,7 @@ export interface DriverType<Options = unknown> {
   readonly example: unknown;
   /** Where the driver works on a share of a server, if it does. */
   sharePlace?(options: Options): SharePlace;
-  /** Loads the libraries that only these options need. Await it before {@link create}. */
+  /** Loads what only these options need: libraries, and the driver itself where that is much. Await it before {@link create}. */
   prepare?(options: Options): Promise<void>;
   /** Makes the driver. No input or output, no timers: those begin with the first call. Throws CallError for settings that cannot work. */
   create(options: Options, environment: DriverEnvironment): Driver;

@@ -85,6 +85,8 @@ function words(command: string): readonly string[] {
   return [...found].map(([word]) => word.replace(/'([^']*)'|\\'/g, (_whole, inner?: string) => inner ?? "'"));
 }
 
+await zfsGenericNfs.prepare?.({} as never);
+
 /** zfs-generic-nfs with its volumes in tank/v and its detached snapshots in tank/s. */
 export function standInDriver({ shell }: StandInHost, zfs: Readonly<Record<string, unknown>> = {}): Driver {
   const options = {
