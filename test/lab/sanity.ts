@@ -47,7 +47,7 @@ export async function runSanity(guest: Guest, run: SanityRun): Promise<Spec[]> {
     `-ginkgo.json-report=${folder}/report.json`,
     '-ginkgo.no-color',
   ];
-  const { stdout } = await guest.attempt(`${path} ${flags.join(' ')}`, { timeoutMs: 1_000_000 });
+  const { stdout } = await guest.attempt(`${path} ${flags.join(' ')}`, { timeoutMs: 1_700_000 });
   const report = await guest.attempt(`cat ${folder}/report.json`);
   if (report.code !== 0) throw new Error(`csi-sanity ended without a report:\n${stdout.slice(-4000)}`);
   return specsOf(JSON.parse(report.stdout));

@@ -9,7 +9,7 @@ import { installSanity } from './sanity.ts';
 import { nasConnection, nasDrivers, startZfsNas, storedThings } from './services/zfs-nas.ts';
 import { startSwitchboard } from './switchboard.ts';
 
-describe('csi-sanity on ZFS, without a proxy', { skip: noGuests, timeout: 1_190_000 }, () => {
+describe('csi-sanity on ZFS, without a proxy', { skip: noGuests, timeout: 1_790_000 }, () => {
   let guest: Guest;
   before(async () => {
     guest = await boot('zfsdirect');

@@ -9,7 +9,7 @@ import { installSanity } from './sanity.ts';
 import { nasDrivers, nasProxy, startZfsNas, storedThings } from './services/zfs-nas.ts';
 import { type Switchboard, startSwitchboard } from './switchboard.ts';
 
-describe('csi-sanity on ZFS, through the proxy', { skip: noGuests, timeout: 1_190_000 }, () => {
+describe('csi-sanity on ZFS, through the proxy', { skip: noGuests, timeout: 1_790_000 }, () => {
   let guest: Guest;
   let server: Switchboard;
   before(async () => {
