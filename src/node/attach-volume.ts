@@ -4,6 +4,7 @@ import type { VolumeCapability } from '../core/volume.ts';
 import { attachRecorded, forgetAttachment, type PlacedRequest } from './attach-recorded.ts';
 import type { Attacher, Attachment } from './attachers/attacher.ts';
 import { isWriteProtected } from './devices.ts';
+import { formatOptions } from './file-systems/format-options.ts';
 import type { BlockDevice } from './file-systems/probe.ts';
 import { splitFlags } from './mount-options.ts';
 import type { MountTable } from './mount-table.ts';
@@ -74,7 +75,8 @@ async function wantedOf(
   const flags = [...options.flags, ...secretFlags(call.secrets, request.context)];
   // Whoever only reads can do so from a device that cannot be written. Nobody is to write to it without knowing.
   const forReading = readonly || (isReadonly(capability, false) && (await isWriteProtected(device.number)));
-  return { wanted: wantDevice(tools, device, capability, plane.mountGroup, { readonly: forReading, flags }), device };
+  const volume = { capability, mountGroup: plane.mountGroup, formatOptions: request.context[formatOptions] };
+  return { wanted: wantDevice(tools, device, volume, { readonly: forReading, flags }), device };
 }
 
 /**

@@ -14,12 +14,17 @@ import type { Wanted, WantedOptions } from './wanted.ts';
 /** The key of the lock under which mounts of the device `major:minor` come and go. */
 export const deviceLock = (device: string) => `device ${device}`;
 
+export interface DeviceVolume {
+  readonly capability: MountCapability;
+  readonly mountGroup: boolean;
+  readonly formatOptions?: string | undefined;
+}
+
 /** The file system on a block device. It is made when the device is blank. */
 export function wantDevice(
   tools: NodeTools,
   device: BlockDevice,
-  capability: MountCapability,
-  mountGroup: boolean,
+  { capability, mountGroup, formatOptions }: DeviceVolume,
   options: WantedOptions,
 ): Wanted {
   // btrfs mounts have an anonymous device number, but name the device.
@@ -31,6 +36,7 @@ export function wantDevice(
     const { type, fileSystem } = await prepareFileSystem(call, tools, device, {
       capability,
       readonly: options.readonly || options.flags.includes('ro'),
+      formatOptions,
     });
     const group =
       mountGroup && fileSystem?.ownedByMount && capability.mountGroup ? [`gid=${capability.mountGroup}`] : [];

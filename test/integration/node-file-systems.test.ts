@@ -161,6 +161,26 @@ test('what a program that outlives its caller says is told when it fails', async
   });
 });
 
+test('a volume may say how its file system is made, but not more than that', async (t) => {
+  const { device } = await loopDevice(t, 64 * MiB);
+  const staged = async (formatOptions: string) => {
+    const settings = { format: { ext4: { customOptions: ['-L', 'of-the-node'] } } };
+    const b = await bench(t, { context: { node_attach_driver: 'bind', path: device, formatOptions }, settings });
+    await b.stage();
+    await b.unstage();
+    return b;
+  };
+  const refused = { code: 'INVALID_ARGUMENT', message: /formatOptions/ };
+  await assert.rejects(staged('-d /etc'), refused);
+  await assert.rejects(staged(`-L x ${device}`), refused);
+  assert.ok(
+    (await staged(`-L 'of the class' -i 65536`)).commands[3]?.startsWith('mkfs.ext4 -q -m 0 -L of-the-node -L of'),
+  );
+  assert.match(host('dumpe2fs', '-h', device), /volume name:\s+of the class\n/);
+  // It is there, and nobody asks any more how it should be made.
+  assert.deepEqual(made(await staged('-d /etc')), []);
+});
+
 test('a disk that is write-protected is for readers', async (t) => {
   const settings = { mount: { checkFilesystem: { ext4: { enabled: true } } } };
   const b = await deviceBench(t, 64 * MiB, { settings });

@@ -31,8 +31,10 @@ describe('volumes on ZFS', { skip: noGuests, timeout: 590_000 }, () => {
         options,
       );
       const sizeOf = driver === 'nfs' || driver === 'smb' || driver === 'dataset' ? 64 * mib : 64 * mib;
-      const first = await create('first');
-      assert.deepEqual(await create('first'), first);
+      const isDisk = fsTypes[driver] === 'ext4';
+      const parameters = isDisk ? { formatOptions: '-L "of the class"' } : {};
+      const first = await create('first', { parameters });
+      assert.deepEqual(await create('first', { parameters }), first);
       assert.equal(first.capacityBytes, sizeOf);
       const node = onNode(first);
       const file = `${node.target('rw')}/data`;
@@ -47,6 +49,8 @@ describe('volumes on ZFS', { skip: noGuests, timeout: 590_000 }, () => {
       };
       await node.stage();
       await node.publish('rw');
+      const label = `blkid -p -o value -s LABEL $(findmnt -n -o SOURCE ${node.staging})`;
+      if (isDisk) assert.equal(await guest.run(label), 'of the class\n');
       await guest.run(`echo then >${file}; sync -f ${file}`);
       const attached = await snapshot(first.volumeId, 'snap-a');
       assert.deepEqual(await snapshot(first.volumeId, 'snap-a'), attached);

@@ -4,6 +4,7 @@ import { secret } from '../../config/secret.ts';
 import { CallError } from '../../core/errors.ts';
 import type { VolumeContext } from '../../core/volume.ts';
 import type { Attacher } from '../../node/attachers/attacher.ts';
+import { formatOptions } from '../../node/file-systems/format-options.ts';
 import { checkedPath } from '../../node/paths.ts';
 
 const share = ['server', 'share'] as const;
@@ -13,11 +14,11 @@ const keysOf: Readonly<Record<string, readonly string[]>> = {
   nfs: share,
   smb: share,
   lustre: share,
-  iscsi: ['portal', 'portals', 'iqn', 'lun', 'interface'],
-  nvmeof: ['transport', 'transports', 'nqn', 'nsid', 'uuid', 'nguid'],
-  hostpath: ['path'],
-  bind: ['path'],
-  'zfs-local': ['zfs_asset_name'],
+  iscsi: ['portal', 'portals', 'iqn', 'lun', 'interface', formatOptions],
+  nvmeof: ['transport', 'transports', 'nqn', 'nsid', 'uuid', 'nguid', formatOptions],
+  hostpath: ['path', formatOptions],
+  bind: ['path', formatOptions],
+  'zfs-local': ['zfs_asset_name', formatOptions],
   oneclient: ['server', 'space_names', 'space_ids', 'token'],
   objectivefs: ['filesystem', 'object_store'],
 };

@@ -17,6 +17,7 @@ import { sameParameters } from '../common/parameters.ts';
 import { requireHere } from '../common/reach.ts';
 import { volumeId } from '../common/volume-id.ts';
 import { birthOf, isUnfinished, learnMountPoint, mountPointFor, unfinishedLook } from './birth.ts';
+import { checkFormatOptions } from './check-format-options.ts';
 import { fillFromSource, openSource, type ZfsSource } from './fill.ts';
 import { finishVolume, shareSteps } from './finish-volume.ts';
 import type { ShareLook } from './share.ts';
@@ -41,6 +42,7 @@ export async function createVolume(store: ZfsStore, call: CallContext, spec: Vol
   }
   if (store.topology) requireHere(spec.topology, store.topology);
   requireRange(spec.capacity);
+  checkFormatOptions(store, spec);
   store.share.check?.({ volumeId: id, dataset: volumeDataset(store, id), parameters: spec.parameters });
 
   const { dataset, state, glance } = spec.source

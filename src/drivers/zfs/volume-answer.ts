@@ -1,6 +1,8 @@
 /** A dataset as the volume that it is. */
 import { type Dataset, numberOf, ownValue, valueIn } from '../../backends/zfs/dataset.ts';
 import type { Condition, ContentSource, Parameters, Volume, VolumeContext, VolumeStatus } from '../../core/volume.ts';
+import { formatOptions } from '../../node/file-systems/format-options.ts';
+import { parameter } from '../common/parameters.ts';
 import type { ZfsStore } from './store.ts';
 import { userProperties } from './user-properties.ts';
 
@@ -52,6 +54,12 @@ export function sizeOf(store: ZfsStore, dataset: Dataset): number | undefined {
   return isComplete(dataset) ? (enforced ?? wanted) : (wanted ?? enforced);
 }
 
+/** What nodes have to know of the class when they make the file system of a zvol. */
+function formatContext({ kind, driver, instanceId }: ZfsStore, parameters: Parameters = {}): VolumeContext {
+  const options = kind === 'volume' ? parameter(parameters, formatOptions, { driver, instanceId }) : undefined;
+  return options ? { [formatOptions]: options } : {};
+}
+
 export function volumeOf(store: ZfsStore, dataset: Dataset): Volume {
   const { driver, instanceId, topology } = store;
   return {
@@ -59,6 +67,7 @@ export function volumeOf(store: ZfsStore, dataset: Dataset): Volume {
     capacityBytes: capacityOf(store, dataset),
     context: {
       ...shareContextOf(dataset),
+      ...formatContext(store, parametersOf(dataset)),
       provisioner_driver: driver,
       ...(instanceId && { provisioner_driver_instance_id: instanceId }),
     },

@@ -4,6 +4,11 @@ import type { FileSystem } from './file-system.ts';
 export const btrfs: FileSystem = {
   names: ['btrfs'],
   make: (_name, device, custom) => ({ program: 'mkfs.btrfs', args: ['-q', ...custom, device] }),
+  ownOptions: {
+    flags: 'K',
+    valued: 'LnsmdOR',
+    long: ['csum', 'checksum', 'nodesize', 'sectorsize', 'metadata', 'data', 'features', 'runtime-features', 'label'],
+  },
   check: (device, custom, after) => ({ program: 'btrfs', args: [...custom, 'check', ...after, device] }),
   grow: (_device, mountPoint) => ({ program: 'btrfs', args: ['filesystem', 'resize', 'max', mountPoint] }),
   superblock: {

@@ -5,6 +5,7 @@ export const ext: FileSystem = {
   names: ['ext4', 'ext3', 'ext4dev'],
   // Blocks kept for the superuser are of no use on a volume.
   make: (name, device, custom) => ({ program: `mkfs.${name}`, args: ['-q', '-m', '0', ...custom, device] }),
+  ownOptions: { flags: 'Dj', valued: 'bCEgGiIJLmNOTU' },
   // 1: errors were corrected.
   check: (device, custom, after) => ({
     program: 'fsck',

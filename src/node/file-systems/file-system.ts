@@ -10,11 +10,22 @@ export interface Step {
   readonly input?: string;
 }
 
+export interface OwnOptions {
+  /** Letters of options without a value. */
+  readonly flags: string;
+  /** Letters of options with one. */
+  readonly valued: string;
+  /** Names of long options, `--name` or `--name=value`. */
+  readonly long?: readonly string[];
+}
+
 export interface FileSystem {
   /** Names in `fs_type` and from blkid, the first one being what mount(8) is told. */
   readonly names: readonly string[];
-  /** `name` is the wanted one of {@link names}; `custom` is from `node.format.<name>.customOptions`. */
+  /** `name` is the wanted one of {@link names}; `custom` is from `node.format.<name>.customOptions`, and from the volume. */
   make(name: string, device: string, custom: readonly string[]): Step;
+  /** What a volume itself may choose for that. */
+  readonly ownOptions: OwnOptions;
   /** Checks and repairs before mounting; `custom` and `after` are from `node.mount.checkFilesystem.<name>`. */
   check(device: string, custom: readonly string[], after: readonly string[]): Step;
   /** Grows the mounted file system to the size of its device. Missing: it cannot grow while mounted. */

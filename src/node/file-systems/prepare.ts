@@ -5,6 +5,7 @@ import type { MountCapability } from '../../core/volume.ts';
 import { isWriteProtected } from '../devices.ts';
 import type { NodeTools } from '../tools.ts';
 import type { FileSystem } from './file-system.ts';
+import { parseFormatOptions } from './format-options.ts';
 import { missingBytes } from './grow.ts';
 import { fileSystemNamed, wantedFileSystem } from './index.ts';
 import { type BlockDevice, type Content, probeDevice } from './probe.ts';
@@ -22,6 +23,8 @@ export interface PrepareOptions {
   readonly capability: MountCapability;
   /** It is to be mounted for reading. */
   readonly readonly: boolean;
+  /** How the volume wants it made, beyond what the configuration says. */
+  readonly formatOptions?: string | undefined;
 }
 
 /**
@@ -32,12 +35,13 @@ export async function prepareFileSystem(
   call: CallContext,
   tools: NodeTools,
   device: BlockDevice,
-  { capability, readonly }: PrepareOptions,
+  { capability, readonly, formatOptions = '' }: PrepareOptions,
 ): Promise<Prepared> {
   const wanted = wantedFileSystem(capability.fsType);
   const content = await contentOf(call, tools, device);
   if (content.is === 'blank') {
-    await format(call, tools, device, capability, wanted);
+    const own = parseFormatOptions(formatOptions, capability.fsType);
+    await format(call, tools, device, capability, { ...wanted, own });
     return { type: mountType(wanted.name, wanted.fileSystem), fileSystem: wanted.fileSystem };
   }
   const fileSystem = fileSystemNamed(content.type);
@@ -79,7 +83,7 @@ async function format(
   tools: NodeTools,
   device: BlockDevice,
   capability: MountCapability,
-  wanted: { readonly name: string; readonly fileSystem: FileSystem },
+  wanted: { readonly name: string; readonly fileSystem: FileSystem; readonly own: readonly string[] },
 ): Promise<void> {
   const refuse = (why: string) => new CallError('FAILED_PRECONDITION', `${device.path} is blank, and ${why}`);
   if (capability.mode === 'MULTI_NODE_READER_ONLY') {
@@ -88,7 +92,7 @@ async function format(
   if (await isWriteProtected(device.number)) throw refuse('it is write-protected: there is nothing to be read from it');
   const custom = tools.settings.format?.[wanted.name]?.customOptions ?? [];
   call.log.info('formatting a blank device', { device: device.path, fsType: wanted.name });
-  await runToItsEnd(call, tools, wanted.fileSystem.make(wanted.name, device.path, custom));
+  await runToItsEnd(call, tools, wanted.fileSystem.make(wanted.name, device.path, [...custom, ...wanted.own]));
 }
 
 async function check(

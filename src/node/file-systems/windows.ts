@@ -15,6 +15,7 @@ export const windows: readonly FileSystem[] = [
     names: ['vfat'],
     // -I: the whole device, without a partition table.
     make: (_name, device, custom) => ({ program: 'mkfs.vfat', args: [...custom, '-I', device] }),
+    ownOptions: { flags: 'a', valued: 'fFinrRsS' },
     check: fsck,
     ownedByMount: true,
     // Field offsets: Microsoft, "FAT32 File System Specification", BPB.
@@ -31,6 +32,7 @@ export const windows: readonly FileSystem[] = [
   {
     names: ['exfat'],
     make: (_name, device, custom) => ({ program: 'mkfs.exfat', args: [...custom, device] }),
+    ownOptions: { flags: '', valued: 'Lcb' },
     check: fsck,
     ownedByMount: true,
     // Field offsets: Microsoft, "exFAT file system specification", Main Boot Sector.
@@ -47,6 +49,7 @@ export const windows: readonly FileSystem[] = [
     names: ['ntfs3', 'ntfs'],
     // -F: a disk is as good as a partition. -Q: without writing zeros to all of it.
     make: (_name, device, custom) => ({ program: 'mkfs.ntfs', args: ['-F', '-Q', '-q', ...custom, device] }),
+    ownOptions: { flags: 'CIUT', valued: 'LcpHSz' },
     // There is no fsck.ntfs. -d: what is fixed can be mounted.
     check: (device, custom, after) => ({ program: 'ntfsfix', args: ['-d', ...custom, ...after, device] }),
     ownedByMount: true,

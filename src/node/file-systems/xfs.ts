@@ -4,6 +4,7 @@ import type { FileSystem } from './file-system.ts';
 export const xfs: FileSystem = {
   names: ['xfs'],
   make: (_name, device, custom) => ({ program: 'mkfs.xfs', args: ['-q', ...custom, device] }),
+  ownOptions: { flags: 'K', valued: 'bmdilnsL' },
   // 2: the log holds changes; mounting replays it.
   check: (device, custom, after) => ({
     program: 'xfs_repair',
