@@ -33,12 +33,9 @@ const programs = [
   'losetup',
   'mknod',
   'modprobe',
-  // By these it is looked at what may hang.
-  'stat',
-  'realpath',
 ];
 
-/** Stands in for each of the programs: runs it, and then kills the server if it is the one whose turn it is. */
+/** Stands in for each of the programs that change something, or come between those: runs it, and then kills the server if it is the one whose turn it is. */
 const standIn = `#!/bin/bash
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 "\${0##*/}" "$@"
@@ -49,7 +46,7 @@ echo $turn >/run/steps/turn
 exit $code
 `;
 
-describe('killed after each program', { skip: noGuests, timeout: 600_000 }, () => {
+describe('killed after each program', { skip: noGuests, timeout: 1_200_000 }, () => {
   let guest: Guest;
   let server: Switchboard;
   const start = async () => {
