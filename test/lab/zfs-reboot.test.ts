@@ -92,6 +92,7 @@ describe('a host of ZFS that loses its power', { skip: noGuests, timeout: 1_190_
     // The power goes right after the answer.
     const last = await Promise.all(given.map(({ storage }) => storage.create('last')));
     await powerCut();
+    assert.equal(await nas.run('stat -c %a /tank/nfs/v/first /tank/nfs/v/last'), '777\n777\n');
 
     for (const [index, { driver, storage, volume, node, snapshot, whole }] of given.entries()) {
       const { volumeId } = volume;
