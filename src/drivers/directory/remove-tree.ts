@@ -51,9 +51,13 @@ export async function removeTree(
 }
 
 function newNames(shelter: string): () => string {
-  const run = randomBytes(4).toString('hex');
+  // Most of what is removed has no folder in it.
+  let run: string | undefined;
   let count = 0;
-  return () => posix.join(shelter, `${run}-${count++}`);
+  return () => {
+    run ??= randomBytes(4).toString('hex');
+    return posix.join(shelter, `${run}-${count++}`);
+  };
 }
 
 /** True when the folder is gone. */

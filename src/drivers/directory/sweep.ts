@@ -19,8 +19,11 @@ import type { WorkName } from './work-name.ts';
 import { formatWorkName, newWork, parseWorkName } from './work-name.ts';
 
 export interface Sweeper {
-  /** Sweeps once. Returns when it is done, or after a moment when there is much to remove; that goes on by itself. Never throws but for the signal. */
-  sweep(call: Call): Promise<void>;
+  /**
+   * Sweeps once. Returns when it is done, or after a moment when there is much to remove; that goes on by itself. False: dead processes have left
+   * nothing, not even what somebody may go on with. Never throws but for the signal.
+   */
+  sweep(call: Call): Promise<boolean>;
   /** Ends what still goes on. */
   close(): Promise<void>;
 }
@@ -41,9 +44,9 @@ export function createSweeper(directory: Directory): Sweeper {
     }
   }
 
-  async function sweep(call: Call): Promise<void> {
-    const names = await leftovers(directory);
-    if (names.length === 0) return;
+  async function sweep(call: Call): Promise<boolean> {
+    const { names, isMore } = await leftovers(directory);
+    if (names.length === 0) return isMore;
     const before = going;
     going ??= removeAll(names).finally(() => {
       going = undefined;
@@ -51,6 +54,7 @@ export function createSweeper(directory: Directory): Sweeper {
     await untilOver(call.signal, Promise.race([going, patience()]));
     // What went on already did not know of everything that is there now.
     if (before && !going) await sweep(call);
+    return true;
   }
 
   return {
@@ -68,13 +72,18 @@ function patience(): Promise<void> {
   });
 }
 
-/** Names in the work folder whose owners are dead, and whose work nobody is expected to go on with. */
-async function leftovers(directory: Directory): Promise<readonly string[]> {
-  const dead: string[] = [];
+/** Names in the work folder whose owners are dead, and whose work nobody is expected to go on with; and whether there are others of dead owners. */
+async function leftovers(
+  directory: Directory,
+): Promise<{ readonly names: readonly string[]; readonly isMore: boolean }> {
+  const names: string[] = [];
+  let isMore = false;
   for (const name of await directory.files.list(directory.layout.tmp)) {
-    if ((await isAbandoned(directory, name)) && !(await isAwaited(directory, name))) dead.push(name);
+    if (!(await isAbandoned(directory, name))) continue;
+    if (await isAwaited(directory, name)) isMore = true;
+    else names.push(name);
   }
-  return dead;
+  return { names, isMore };
 }
 
 async function takeOver(directory: Directory, call: Call, name: string): Promise<void> {

@@ -34,9 +34,9 @@ export function directoryVolumes(
     },
     async delete(call, id) {
       if (directory.retain || !isId('v', id)) return;
-      await sweeper.sweep(call);
+      const isLeft = await sweeper.sweep(call);
       await snapshots.requireNonePromised(id);
-      await deleteVolume(directory, call, id);
+      await deleteVolume(directory, call, id, isLeft);
     },
     validate: (_call, query) => validateVolume(directory, query),
     async get(_call, id) {
@@ -48,9 +48,10 @@ export function directoryVolumes(
   };
 }
 
-async function deleteVolume(directory: Directory, call: CallContext, id: string): Promise<void> {
+/** `isLeft`: dead processes have left something, which may be a copy that was to become this volume. */
+async function deleteVolume(directory: Directory, call: CallContext, id: string, isLeft: boolean): Promise<void> {
   const entry = await settle(directory, 'v', id);
-  await dropPartials(directory, call, 'v', id);
+  if (isLeft) await dropPartials(directory, call, 'v', id);
   if (entry.state === 'absent') return;
   const mountPoints = (await directory.mountPointsOf?.(directory.layout.data('v', id))) ?? [];
   if (mountPoints.length > 0) {
