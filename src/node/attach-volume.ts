@@ -80,15 +80,15 @@ async function wantedOf(
 }
 
 /**
- * A file system of a block device belongs to the one node that has it mounted for writing: another one that mounts it meanwhile, for reading even, sees
- * it change under its feet, and replays a journal that is in use. Who sets it up with protection of his own names the mode in the configuration.
+ * A file system of a block device belongs to the one node that has it mounted for writing. Who sets it up with protection of his own names the mode in
+ * the configuration. With MULTI_NODE_SINGLE_WRITER it is for the orchestrator to see to it that there is one.
  */
 function refuseShared(plane: NodePlane, attacher: Attacher, { type, mode }: VolumeCapability): void {
   if (type === 'block' || !attacher.reachedByMany || plane.accessModes?.includes(mode)) return;
-  if (mode !== 'MULTI_NODE_SINGLE_WRITER' && mode !== 'MULTI_NODE_MULTI_WRITER') return;
+  if (mode !== 'MULTI_NODE_MULTI_WRITER') return;
   throw new CallError(
     'FAILED_PRECONDITION',
-    `several nodes cannot have the file system of one disk mounted while one of them writes, so ${mode} is refused here: use SINGLE_NODE_WRITER, ` +
+    `several nodes cannot write to the file system of one disk, so ${mode} is refused here: use SINGLE_NODE_WRITER, ` +
       'or MULTI_NODE_READER_ONLY, or a block volume; if only one node ever uses it, name this mode in csi.access_modes of the configuration',
   );
 }

@@ -117,9 +117,9 @@ describe('file systems', { skip: noGuests, timeout: 400_000 }, () => {
     });
   }
 
-  test('several nodes cannot have the file system of one disk mounted for writing', async () => {
+  test('several nodes cannot write to the file system of one disk', async () => {
     const { context } = await makeDisk('shared', 64 * mib);
-    const { MULTI_NODE_SINGLE_WRITER: mode } = VolumeCapability.AccessMode.Mode;
+    const { MULTI_NODE_MULTI_WRITER: mode } = VolumeCapability.AccessMode.Mode;
     const volumeCapability = { mount: { fsType: 'ext4' }, accessMode: { mode } };
     const request = { volumeId: 'shared', volumeContext: context, volumeCapability };
     const stage = server.call(Node.NodeStageVolume, { ...request, stagingTargetPath: '/var/lib/lab/shared/staging' });
