@@ -1,6 +1,7 @@
 /** The ZFS of one host: its commands in few round trips, and what it can do, found out once. */
 import type { CallContext } from '../../core/call.ts';
 import { CallError } from '../../core/errors.ts';
+import { quote } from '../shell/quote.ts';
 import type { Shell } from '../shell/shell.ts';
 import {
   type Attempt,
@@ -21,7 +22,7 @@ export interface ZfsPrograms {
   readonly sudo: string;
   /** Everything is run with sudo. */
   readonly sudoEnabled: boolean;
-  /** Nothing is run while one of these pools is suspended. Default: none. */
+  /** Nothing is run while one of these pools is suspended, or not imported. Default: none. */
   readonly pools?: readonly string[] | undefined;
 }
 
@@ -36,7 +37,7 @@ export interface ZfsHost {
   program(...argv: readonly string[]): readonly string[];
   /**
    * Runs steps in one round trip; see {@link runSteps}. UNAVAILABLE when a pool is suspended: commands would then hang in the kernel, where nothing
-   * ends them, and each attempt would leave one more.
+   * ends them, and each attempt would leave one more. The same when one is not imported: ZFS says of everything in it that it does not exist.
    */
   run(call: CallContext, title: string, steps: Steps, options?: Partial<StepsOptions>): Promise<StepResults>;
   /** The same, with other steps for when these do not come to a good end; see {@link attemptSteps}. */
@@ -72,19 +73,25 @@ export interface ReadingStep {
 /** Milliseconds that commands may take which only look or change one dataset. */
 const usualMs = 120_000;
 
-/** What the kernel of Linux says, without touching the pools: `zpool` itself might hang. Elsewhere there is no such file. */
-const isRunning = `for pool; do
+/**
+ * What the kernel of Linux says, without touching the pools: `zpool` itself might hang. Elsewhere there are no such files; where they are, they are
+ * not all that is asked before something is said to be missing. Arguments: pools.
+ */
+const isRunning = (zpool: readonly string[]) => `for pool; do
   state=; { read -r state <"/proc/spl/kstat/zfs/$pool/state"; } 2>/dev/null
   [ "$state" != SUSPENDED ] || { echo "the pool $pool is suspended: see zpool status $pool, and zpool clear"; return 1; }
+  [ -d "/proc/spl/kstat/zfs/$pool" ] || [ ! -d /proc/spl/kstat/zfs ] || ${zpool.map(quote).join(' ')} list -H -o name "$pool" >/dev/null ||
+    { echo "the pool $pool is not imported: see zpool import"; return 1; }
 done`;
 
 export function createZfsHost(shell: Shell, programs: ZfsPrograms): ZfsHost {
   const { host } = shell;
   const sudo = programs.sudoEnabled ? [programs.sudo, '-n'] : [];
   const zfs = (...args: readonly string[]) => [...sudo, ...programs.zfs, ...args];
+  const zpool = [...sudo, ...programs.zpool];
   const { pools = [] } = programs;
   const guard = {
-    step: { argv: pools, body: isRunning },
+    step: { argv: pools, body: isRunning(zpool) },
     refused: ({ stdout }: StepResult) => new CallError('UNAVAILABLE', `${host}: ${stdout.trim()}`),
   };
   const usual = { timeoutMs: usualMs, ...(pools.length > 0 && { guard }) };
@@ -132,7 +139,7 @@ export function createZfsHost(shell: Shell, programs: ZfsPrograms): ZfsHost {
   const self: ZfsHost = {
     host,
     zfs,
-    zpool: (...args) => [...sudo, ...programs.zpool, ...args],
+    zpool: (...args) => [...zpool, ...args],
     program: (...argv) => [...sudo, ...argv],
     run,
     attempt: (call, title, steps, otherwise) => attemptSteps(call, shell, steps, otherwise, { ...usual, title }),

@@ -1,7 +1,9 @@
 /** What creations leave that were interrupted and never asked for again: removed when what they were to make is deleted. */
 import type { Step } from '../../backends/shell/steps.ts';
+import { isMissing } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import { workNameOf } from './copy-dataset.ts';
+import { requirePool } from './require-pool.ts';
 import type { SnapshotId } from './snapshot-id.ts';
 import { volumeDataset, type ZfsStore } from './store.ts';
 import { forSnapshot, forVolume } from './user-properties.ts';
@@ -18,6 +20,7 @@ export async function removeVolumeLeftovers(store: ZfsStore, call: CallContext, 
   });
   const half: Step = { argv: zfs.zfs('destroy', '-r', workNameOf(volumeDataset(store, volumeId))), goOn: 'any' };
   const results = await zfs.run(call, 'zfs list', [half, ...lists]);
+  if (results[1] && isMissing(results[1])) await requirePool(store, call);
   const made = results
     .slice(1)
     .flatMap(({ stdout }) => stdout.split('\n'))

@@ -4,9 +4,11 @@ import { type Dataset, numberOf } from '../../backends/zfs/dataset.ts';
 import { isMissing, StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import type { Orphan } from '../../core/driver.ts';
+import { CallError } from '../../core/errors.ts';
 import { isVolumeId } from '../common/volume-id.ts';
 import { dependantProperties, dependantsOf } from './dependants.ts';
 import { finishVolume } from './finish-volume.ts';
+import { requirePool } from './require-pool.ts';
 import type { ShownDevice } from './share.ts';
 import type { ZfsStore } from './store.ts';
 import { trashPrefix } from './trash.ts';
@@ -22,7 +24,8 @@ export async function findOrphans(store: ZfsStore, call: CallContext, olderThanM
   const old = all.filter((one) => (numberOf(one, 'creation') ?? 0) <= before);
   return [
     ...volumes.flatMap((one) => volumeOrphan(store, one, shown, old.includes(one))),
-    ...(shown ?? []).flatMap((one) => targetOrphan(store, one, volumes)),
+    // Without the dataset of all volumes nothing is known of any: it may have been renamed.
+    ...(volumes.length === 0 ? [] : (shown ?? [])).flatMap((one) => targetOrphan(store, one, volumes)),
     ...old.flatMap((one) => datasetOrphan(store, one)),
     ...old.flatMap((one) => snapshotOrphan(store, one, all)),
   ];
@@ -38,7 +41,10 @@ async function readAll(store: ZfsStore, call: CallContext, name: string): Promis
     types: ['filesystem', 'volume', 'snapshot'],
   });
   const [result] = await zfs.run(call, 'zfs get', [{ argv: reading.argv }]);
-  if (isMissing(result)) return [];
+  if (isMissing(result)) {
+    await requirePool(store, call);
+    return [];
+  }
   return reading.datasets(result);
 }
 
@@ -71,7 +77,13 @@ function targetOrphan(store: ZfsStore, one: ShownDevice, volumes: readonly Datas
   const isOurs = dataset.startsWith(`${store.options.datasetParentName}/`);
   if (!isOurs || volumes.some(({ name }) => name === dataset)) return [];
   const why = `there is no ${dataset}`;
-  return [{ name: one.name, kind: 'target', why, remedy: 'remove the target', fix: (call) => one.remove(call) }];
+  const fix = async (call: CallContext) => {
+    // It may have been made since it was looked for.
+    const now = await store.zfs.readOne(call, dataset, ['type']);
+    if (now) throw new CallError('ABORTED', `${dataset} is there now`);
+    await one.remove(call);
+  };
+  return [{ name: one.name, kind: 'target', why, remedy: 'remove the target', fix }];
 }
 
 /** Ids of volumes have no colon, and names of detached snapshots are one level deeper. */

@@ -3,6 +3,7 @@ import type { Step } from '../../backends/shell/steps.ts';
 import { isMissing, StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import { CallError } from '../../core/errors.ts';
+import { requirePool } from './require-pool.ts';
 import { snapshotOf, snapshotProperties } from './snapshot-answer.ts';
 import { readSnapshotId, type SnapshotId, snapshotDataset } from './snapshot-id.ts';
 import type { ZfsStore } from './store.ts';
@@ -20,6 +21,7 @@ export async function listSnapshotIds(store: ZfsStore, call: CallContext): Promi
     list('snapshot', volumes),
     ...(detached === undefined ? [] : [list(kind, detached)]),
   ]);
+  if (isMissing(results[0])) await requirePool(store, call);
   return results.flatMap((result, index) => {
     const root = `${roots[index]}/`;
     if (isMissing(result)) return [];

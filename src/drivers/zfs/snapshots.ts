@@ -12,6 +12,7 @@ import { isVolumeId } from '../common/volume-id.ts';
 import { createSnapshot } from './create-snapshot.ts';
 import { detachedLeftovers } from './leftovers.ts';
 import { createNamePages } from './name-pages.ts';
+import { requirePool } from './require-pool.ts';
 import { readSnapshot, snapshotOf, snapshotProperties } from './snapshot-answer.ts';
 import { detachedParent, readSnapshotId, snapshotDataset, textOf } from './snapshot-id.ts';
 import { createSnapshotNames, listSnapshotIds } from './snapshot-names.ts';
@@ -42,6 +43,7 @@ async function deleteSnapshot(store: ZfsStore, call: CallContext, id: string): P
   const name = snapshotDataset(store, snapshotId);
   const dataset = await zfs.readOne(call, name, snapshotProperties);
   if (!dataset) {
+    await requirePool(store, call);
     if (!snapshotId.detached) return;
     const parent = detachedParent(store);
     await zfs.run(call, 'zfs destroy', detachedLeftovers(store, snapshotId, parent));
@@ -118,6 +120,7 @@ async function readAll(
   );
   const steps = readings.map(({ argv }) => ({ argv, goOn: 'any' as const })) as unknown as [Step, ...Step[]];
   const results = await zfs.run(call, 'zfs get', steps);
+  if (results[0] && isMissing(results[0])) await requirePool(store, call);
   return readings.flatMap((reading, index) => {
     const result = results[index];
     if (!result || isMissing(result)) return [];

@@ -14,6 +14,7 @@ import { isVolumeId, volumeId } from '../common/volume-id.ts';
 import { createVolume } from './create-volume.ts';
 import { deleteVolume } from './delete-volume.ts';
 import { createNamePages } from './name-pages.ts';
+import { requirePool } from './require-pool.ts';
 import type { ShareLook } from './share.ts';
 import { lookFor, shareTrouble } from './share-trouble.ts';
 import { volumeDataset, type ZfsStore } from './store.ts';
@@ -71,7 +72,10 @@ async function readVolumes(
   const health = { argv: zfs.zpool('list', '-H', '-o', 'health', pool), goOn: 'any' as const };
   const steps: Steps = [{ argv: reading.argv, goOn: 'any' }, health, ...(look ? [look.step] : [])];
   const [result, pools, looked] = await zfs.run(call, 'zfs get', steps);
-  if (scope.others === undefined && isMissing(result)) return undefined;
+  if (scope.others === undefined && isMissing(result)) {
+    if (scope.depth) await requirePool(store, call);
+    return undefined;
+  }
   const volumes = reading
     .datasets(result)
     .filter((one) => isManaged(one) && isVolumeId(idOf(one)) && one.type === kind);
@@ -101,11 +105,15 @@ function byId(store: ZfsStore, found: Awaited<ReturnType<typeof readVolumes>>): 
 }
 
 /** Ids of everything that might be a volume. */
-async function listNames({ zfs, kind, options }: ZfsStore, call: CallContext): Promise<readonly string[]> {
+async function listNames(store: ZfsStore, call: CallContext): Promise<readonly string[]> {
+  const { zfs, kind, options } = store;
   const { datasetParentName: parent } = options;
   const argv = zfs.zfs('list', '-H', '-o', 'name', '-s', 'name', '-d', '1', '-t', kind, parent);
   const [result] = await zfs.run(call, 'zfs list', [{ argv }]);
-  if (isMissing(result)) return [];
+  if (isMissing(result)) {
+    await requirePool(store, call);
+    return [];
+  }
   if (result.code !== 0) throw new StepFailed(zfs.host, `zfs list ${parent}`, result);
   const names = result.stdout.split('\n').filter((name) => name.startsWith(`${parent}/`));
   return names.map((name) => idOf({ name })).filter(isVolumeId);
