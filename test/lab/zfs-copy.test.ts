@@ -107,7 +107,9 @@ describe('large copies that are interrupted', { skip: noGuests, timeout: 1_190_0
       await interruption.end();
       await refused;
       await copyIsOver(guest);
-      const token = await guest.run(`zfs get -H -o value receive_resume_token ${work}`);
+      const token = await guest.run(
+        `zfs get -H -o value -t filesystem,volume receive_resume_token $(zfs list -H -o name -r tank | grep -x '${work}:[0-9]*')`,
+      );
       assert.match(token, /^1-/);
       if (name === 'server') await start(driver);
       await meanwhile();

@@ -90,8 +90,18 @@ test('orphans: only what is old, and only after a yes', async (t) => {
     { name: 'tank/v/half', properties: { [managed]: 'true' } },
     { name: 'tank/v/young', properties: { [managed]: 'true', creation: now } },
     { name: 'tank/v/mine' },
-    { name: 'tank/v/copy:a' },
-    { name: 'tank/v/trash:b:01', properties: complete },
+    { name: 'tank/v/copy:a:11', properties: { receive_resume_token: '1-ab' } },
+    { name: 'tank/v/copy:b:12' },
+    { name: 'tank/v/copy:b:12@snap', type: 'SNAPSHOT', properties: { guid: '12' } },
+    { name: 'tank/v/trash:b:01234567', properties: complete },
+    // Somebody's own, whatever they are called.
+    { name: 'tank/v/copy:c' },
+    { name: 'tank/v/copy:c:13' },
+    { name: 'tank/v/copy:c:13@snap', type: 'SNAPSHOT', properties: { guid: '14' } },
+    { name: 'tank/v/copy:d:15', properties: { receive_resume_token: '1-ab' } },
+    { name: 'tank/v/copy:d:15/below' },
+    { name: 'tank/v/trash:keep-me', properties: complete },
+    { name: 'tank/v/trash:b:76543210' },
     { name: 'tank/v/good/copy:b' },
     { name: 'tank/v/good@volume-source-for-volume-a', type: 'SNAPSHOT' },
     { name: 'tank/v/good@volume-source-for-volume-b', type: 'SNAPSHOT', properties: { clones: 'tank/v/b' } },
@@ -105,8 +115,9 @@ test('orphans: only what is old, and only after a yes', async (t) => {
     orphans.map(({ kind, name, outcome }: Record<string, string>) => [kind, name, outcome]),
     [
       ['unfinished', 'tank/v/half', 'left'],
-      ['copy', 'tank/v/copy:a', 'left'],
-      ['trash', 'tank/v/trash:b:01', 'left'],
+      ['copy', 'tank/v/copy:a:11', 'left'],
+      ['copy', 'tank/v/copy:b:12', 'left'],
+      ['trash', 'tank/v/trash:b:01234567', 'left'],
       ['snapshot', 'tank/v/good@volume-source-for-volume-a', 'left'],
     ],
   );
@@ -118,8 +129,12 @@ test('orphans: only what is old, and only after a yes', async (t) => {
   assert.equal(shared, 'share tank/v/half');
   assert.match(finished ?? '', /^set .*provision_success=true tank\/v\/half$/);
   assert.deepEqual(others, [
-    'destroy -r tank/v/copy:a',
-    'destroy -r tank/v/trash:b:01',
+    'destroy tank/v/copy:a:11@%',
+    'destroy tank/v/copy:a:11',
+    'destroy tank/v/copy:b:12@%',
+    'destroy tank/v/copy:b:12',
+    'destroy tank/v/trash:b:01234567@%',
+    'destroy tank/v/trash:b:01234567',
     'destroy tank/v/good@volume-source-for-volume-a',
   ]);
 });

@@ -1,25 +1,23 @@
 /** Full copies by send and receive (zfs-send(8), zfs-receive(8)): resumable, under a name of their own until they are whole. */
 
 import { type Step, type StepResult, senderCode } from '../../backends/shell/steps.ts';
-import { valueIn } from '../../backends/zfs/dataset.ts';
 import { StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import { CallError, oneLine } from '../../core/errors.ts';
 import { formatSize } from '../../core/sizes.ts';
+import { openWork, type Work, workOf } from './copy-work.ts';
 import type { ZfsStore } from './store.ts';
 import { asAssignments, type Properties } from './wanted-properties.ts';
 
 export interface DatasetCopy {
-  /** What makes the snapshot, if it has to be made. */
-  readonly take: readonly Step[];
   readonly snapshot: string;
-  /** The snapshot is for this copy alone, and goes with its end. */
+  /** The snapshot is for this copy alone: it is taken when it is not there, and goes with the copy's end. */
   readonly isTemporary: boolean;
   /** The copy. Nothing has this name before it is whole and has its properties. */
   readonly name: string;
   readonly properties: Properties;
-  /** Where it is while it is not whole. Its last part has a colon, which no volume's id has. Default: beside the copy. */
-  readonly workName?: string | undefined;
+  /** What it is called while it is not whole, but for what {@link openWork} adds. Default: {@link workOf} its name. */
+  readonly work?: string | undefined;
 }
 
 /** Milliseconds between two lines of progress in the log. */
@@ -28,24 +26,25 @@ const progressMs = 10_000;
 /** Makes the copy, or goes on where an earlier call was interrupted. There is no time limit. */
 export async function copyDataset(store: ZfsStore, call: CallContext, copy: DatasetCopy): Promise<void> {
   const { zfs } = store;
-  const work = copy.workName ?? workNameOf(copy.name);
-  await call.waitingFor(`copy of ${copy.snapshot} on ${zfs.host}`, async () => {
-    const state = await look(store, call, work);
-    if (state !== 'whole') await send(store, call, copy, work, state);
-  });
   const { snapshot, isTemporary, name, properties } = copy;
+  const work = await call.waitingFor(`copy of ${snapshot} on ${zfs.host}`, async () => {
+    for (;;) {
+      const opened = await openWork(store, call, { snapshot, isTemporary, work: copy.work ?? workOf(name) });
+      if (opened.progress === 'whole' || (await isSent(store, call, copy, opened))) return opened.name;
+    }
+  });
   const sent = `${work}@${snapshot.slice(snapshot.indexOf('@') + 1)}`;
   const steps: [Step, ...Step[]] = [
-    // Absent when an earlier call came so far.
-    { argv: zfs.zfs('destroy', sent), goOn: 'any' },
+    // While it is a work, its mark or its snapshot tells that it is ours. The snapshot is absent when an earlier call came so far.
     { argv: zfs.zfs('set', ...asAssignments(properties), work) },
+    { argv: zfs.zfs('destroy', sent), goOn: 'any' },
     { argv: zfs.zfs('rename', work, name) },
     ...(isTemporary ? [{ argv: zfs.zfs('destroy', '-d', snapshot), goOn: 'any' as const }] : []),
   ];
   const results = await zfs.run(call, 'zfs rename', steps);
-  const [, set, renamed] = results;
+  const [set, , renamed] = results;
   if (renamed?.code === 0) return;
-  const failed = renamed ?? set ?? results[0];
+  const failed = renamed ?? set;
   // Another controller may have been faster: whether the copy is there is what counts, and of its work one is enough.
   const [there] = await zfs.run(call, 'zfs get', [
     { argv: zfs.zfs('get', '-H', 'type', name) },
@@ -54,46 +53,26 @@ export async function copyDataset(store: ZfsStore, call: CallContext, copy: Data
   if (there.code !== 0) throw new StepFailed(zfs.host, `zfs rename ${work} ${name}`, failed);
 }
 
-/** Beside the finished one; ids of volumes have no colon. */
-export function workNameOf(name: string): string {
-  const slash = name.lastIndexOf('/');
-  return `${name.slice(0, slash)}/copy:${name.slice(slash + 1)}`;
-}
-
-/** A token to go on with, or that it is whole, or that nothing is there. */
-type Progress = 'whole' | 'nothing' | { readonly token: string };
-
-async function look({ zfs }: ZfsStore, call: CallContext, work: string): Promise<Progress> {
-  const dataset = await zfs.readOne(call, work, ['receive_resume_token']);
-  if (!dataset) return 'nothing';
-  const token = valueIn(dataset, 'receive_resume_token');
-  return token ? { token } : 'whole';
-}
-
-async function send(
-  store: ZfsStore,
-  call: CallContext,
-  copy: DatasetCopy,
-  work: string,
-  from: Progress,
-): Promise<void> {
+/** False when nothing is left of the work, because it could not be gone on with. */
+async function isSent(store: ZfsStore, call: CallContext, copy: DatasetCopy, work: Work): Promise<boolean> {
   const { zfs } = store;
+  const { name, progress: from } = work;
   const resumed = typeof from === 'object';
   const sending = resumed ? ['-t', from.token] : ['-L', '-e', copy.snapshot];
   const transfer: Step = {
     argv: zfs.zfs('send', '-v', '-P', ...sending),
-    into: zfs.zfs('receive', '-s', '-u', work),
+    into: zfs.zfs('receive', '-s', '-u', name),
   };
-  const steps = [...(resumed ? [] : copy.take), transfer] as unknown as [Step, ...Step[]];
-  const results = await zfs.run(call, 'zfs send', steps, { timeoutMs: undefined, onStderr: progress(call, copy) });
-  const result = results.at(-1) ?? results[0];
-  if (results.length === steps.length && result.code === 0 && senderCode(result) === 0) return;
-  if (resumed && cannotResume.test(result.stderr)) {
-    call.log.warn('an interrupted copy cannot be resumed and begins anew', { copy: copy.name });
-    await zfs.run(call, 'zfs receive', [{ argv: zfs.zfs('receive', '-A', work) }]);
-    return await send(store, call, copy, work, 'nothing');
-  }
-  throw transferFailed(store, copy, result);
+  const [result] = await zfs.run(call, 'zfs send', [transfer], {
+    timeoutMs: undefined,
+    onStderr: progress(call, copy),
+  });
+  if (result.code === 0 && senderCode(result) === 0) return true;
+  if (!resumed || !cannotResume.test(result.stderr)) throw transferFailed(store, copy, result);
+  call.log.warn('an interrupted copy cannot be resumed and begins anew', { copy: copy.name });
+  const [aborted] = await zfs.run(call, 'zfs receive', [{ argv: zfs.zfs('receive', '-A', name) }]);
+  if (aborted.code !== 0) throw new StepFailed(zfs.host, `zfs receive -A ${name}`, aborted);
+  return false;
 }
 
 /** The snapshot is gone, or is another one of the same name, or the token cannot be read. The token itself is printed by `zfs send -v`, too. */

@@ -9,7 +9,7 @@ import type { Snapshot, SnapshotSpec } from '../../core/volume.ts';
 import { parameter } from '../common/parameters.ts';
 import { isVolumeId } from '../common/volume-id.ts';
 import { copyDataset } from './copy-dataset.ts';
-import { detachedWorkName } from './leftovers.ts';
+import { detachedWorkOf } from './copy-work.ts';
 import { readSnapshot, snapshotOf, snapshotProperties } from './snapshot-answer.ts';
 import { detachedParent, requireSnapshotName, type SnapshotId, snapshotDataset } from './snapshot-id.ts';
 import type { SnapshotNames } from './snapshot-names.ts';
@@ -85,11 +85,10 @@ async function copied(store: ZfsStore, call: CallContext, id: SnapshotId, proper
   const [made] = tried?.code === 0 ? [tried] : await zfs.run(call, 'zfs create', [folder]);
   if (made.code !== 0) throw new StepFailed(zfs.host, `zfs create ${parent}/${id.volumeId}`, made);
   await copyDataset(store, call, {
-    take: [{ argv: zfs.zfs('snapshot', snapshot), goOn: 'any' }],
     snapshot,
     isTemporary: true,
     name: dataset,
-    workName: detachedWorkName(parent, id),
+    work: detachedWorkOf(parent, id.volumeId, id.name),
     properties: { ...properties, ...(store.kind === 'filesystem' && { canmount: 'noauto' }) },
   });
   const whole = await readSnapshot(store, call, id);

@@ -1,6 +1,6 @@
 /** New volumes with content: a clone of a snapshot, or a full copy. */
 
-import type { Step } from '../../backends/shell/steps.ts';
+import type { Step, Steps } from '../../backends/shell/steps.ts';
 import { type Dataset, numberOf, valueIn } from '../../backends/zfs/dataset.ts';
 import { StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
@@ -74,24 +74,30 @@ export async function fillFromSource(
   const { snapshot, isTemporary, isCopied: copied } = source;
   const marks = { ...sizeProperties(store, sizeBytes), ...markingProperties(store, spec, sizeBytes) };
   const chosen = chosenProperties(store, spec, copied ? 'copy' : 'clone');
-  const take: readonly Step[] = isTemporary ? [{ argv: zfs.zfs('snapshot', snapshot), goOn: 'any' }] : [];
   const reading = await zfs.reading(call, { name, properties: volumeProperties(store) });
 
   if (copied) {
-    await copyDataset(store, call, { take, snapshot, isTemporary, name, properties: { ...chosen, ...marks } });
+    await copyDataset(store, call, { snapshot, isTemporary, name, properties: { ...chosen, ...marks } });
     return one(await zfs.read(call, { name, properties: volumeProperties(store) }));
   }
-  const clone: Step = {
-    argv: zfs.zfs('clone', ...asOptions({ ...chosen, ...marks }), snapshot, name),
-    goOn: 'any',
-  };
-  const steps = [...take, clone, { argv: reading.argv }] as unknown as [Step, ...Step[]];
-  const results = await zfs.run(call, 'zfs clone', steps);
-  const state = results.length === steps.length ? results.at(-1) : undefined;
-  if (state?.code === 0) return one(reading.datasets(state));
-  const failed = results.find(({ code }) => code !== 0) ?? results[0];
-  throw new StepFailed(zfs.host, `zfs clone ${snapshot} ${name}`, failed);
+  const clone: Step = { argv: zfs.zfs('clone', ...asOptions({ ...chosen, ...marks }), snapshot, name) };
+  const read: Step = { argv: reading.argv };
+  const steps = [...(isTemporary ? [{ argv: [snapshot, ...zfs.zfs()], body: takeAnew }] : []), clone, read];
+  const { results, otherwise } = await zfs.attempt(call, 'zfs clone', steps as unknown as Steps, [read]);
+  // Another controller may have been faster.
+  const state = otherwise ? otherwise[0] : (results.at(-1) ?? results[0]);
+  if (state.code === 0) return one(reading.datasets(state));
+  throw new StepFailed(zfs.host, `zfs clone ${snapshot} ${name}`, results.find(({ code }) => code !== 0) ?? state);
 }
+
+/**
+ * Arguments: a snapshot that is for this volume alone, the command of ZFS. One that is there already is of an earlier request, perhaps of long ago. It is
+ * not destroyed when it has clones, and then is not used either.
+ */
+const takeAnew = `snapshot=$1; shift
+said=$("$@" snapshot "$snapshot" 2>&1) && return
+"$@" get -H type "$snapshot" >/dev/null 2>&1 || { printf '%s\\n' "$said" >&2; return 1; }
+"$@" destroy "$snapshot" && "$@" snapshot "$snapshot"`;
 
 function one(datasets: readonly Dataset[]): Dataset {
   const [first] = datasets;

@@ -1,17 +1,18 @@
 /** What crashes left, and what somebody else's hands did to volumes: found by looking at everything once. */
-import type { Step } from '../../backends/shell/steps.ts';
+import type { Step, Steps } from '../../backends/shell/steps.ts';
 import { type Dataset, numberOf } from '../../backends/zfs/dataset.ts';
 import { isMissing, StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import type { Orphan } from '../../core/driver.ts';
 import { CallError } from '../../core/errors.ts';
 import { isVolumeId } from '../common/volume-id.ts';
+import { isOwnWork, workProperties } from './copy-work.ts';
 import { dependantProperties, dependantsOf } from './dependants.ts';
 import { finishVolume } from './finish-volume.ts';
 import { requirePool } from './require-pool.ts';
 import type { ShownDevice } from './share.ts';
 import type { ZfsStore } from './store.ts';
-import { trashPrefix } from './trash.ts';
+import { isTrash } from './trash.ts';
 import { idOf, isComplete, isManaged, volumeProperties } from './volume-answer.ts';
 
 export async function findOrphans(store: ZfsStore, call: CallContext, olderThanMs: number): Promise<readonly Orphan[]> {
@@ -26,14 +27,14 @@ export async function findOrphans(store: ZfsStore, call: CallContext, olderThanM
     ...volumes.flatMap((one) => volumeOrphan(store, one, shown, old.includes(one))),
     // Without the dataset of all volumes nothing is known of any: it may have been renamed.
     ...(volumes.length === 0 ? [] : (shown ?? [])).flatMap((one) => targetOrphan(store, one, volumes)),
-    ...old.flatMap((one) => datasetOrphan(store, one)),
+    ...old.flatMap((one) => datasetOrphan(store, one, all)),
     ...old.flatMap((one) => snapshotOrphan(store, one, all)),
   ];
 }
 
 async function readAll(store: ZfsStore, call: CallContext, name: string): Promise<readonly Dataset[]> {
   const { zfs } = store;
-  const properties = [...volumeProperties(store), ...dependantProperties, 'creation'];
+  const properties = [...volumeProperties(store), ...dependantProperties, ...workProperties, 'creation'];
   const reading = await zfs.reading(call, {
     name,
     properties,
@@ -86,21 +87,25 @@ function targetOrphan(store: ZfsStore, one: ShownDevice, volumes: readonly Datas
   return [{ name: one.name, kind: 'target', why, remedy: 'remove the target', fix }];
 }
 
-/** Ids of volumes have no colon, and names of detached snapshots are one level deeper. */
-const leftoverKinds = {
-  'copy:': ['copy', 'a copy that was not finished; the request that began it would go on with it'],
-  [trashPrefix]: ['trash', 'what is left of a deleted volume that was busy'],
-} as const;
-
-function datasetOrphan(store: ZfsStore, { name, type }: Dataset): readonly Orphan[] {
+/** What only looks like it, by its name, is somebody's own. */
+function datasetOrphan(store: ZfsStore, dataset: Dataset, all: readonly Dataset[]): readonly Orphan[] {
   const { datasetParentName, detachedSnapshotsDatasetParentName } = store.options;
-  const own = idOf({ name });
+  const { name, type } = dataset;
+  const own = idOf(dataset);
   const isBelow = name === `${datasetParentName}/${own}` || name === `${detachedSnapshotsDatasetParentName}/${own}`;
-  const [, about] = Object.entries(leftoverKinds).find(([prefix]) => own.startsWith(prefix)) ?? [];
-  if (!isBelow || !about || type === 'snapshot') return [];
-  const [kind, why] = about;
+  if (!isBelow || type === 'snapshot') return [];
   // One that is being received, or that a server holds, is busy and stays.
-  return [{ name, kind, why, remedy: 'destroy it', fix: (call) => destroy(store, call, '-r', name) }];
+  const orphan = (kind: Orphan['kind'], why: string): readonly Orphan[] => {
+    const fix = async (call: CallContext) => {
+      const snapshots: Step = { argv: store.zfs.zfs('destroy', `${name}@%`), goOn: 'any' };
+      await destroy(store, call, name, snapshots);
+    };
+    return [{ name, kind, why, remedy: 'destroy it', fix }];
+  };
+  if (isOwnWork(name, all)) {
+    return orphan('copy', 'a copy that was not finished; the request that began it would go on with it');
+  }
+  return isTrash(dataset) ? orphan('trash', 'what is left of a deleted volume that was busy') : [];
 }
 
 function snapshotOrphan(store: ZfsStore, dataset: Dataset, all: readonly Dataset[]): readonly Orphan[] {
@@ -116,13 +121,15 @@ function snapshotOrphan(store: ZfsStore, dataset: Dataset, all: readonly Dataset
 }
 
 function isLeftover(name: string): boolean {
-  return Object.keys(leftoverKinds).some((prefix) => idOf({ name }).startsWith(prefix));
+  return /^(?:copy|trash):/.test(idOf({ name }));
 }
 
-async function destroy({ zfs }: ZfsStore, call: CallContext, ...args: readonly string[]): Promise<void> {
-  const step: Step = { argv: zfs.zfs('destroy', ...args) };
-  const [result] = await zfs.run(call, 'zfs destroy', [step]);
-  if (result.code !== 0 && !isMissing(result)) {
-    throw new StepFailed(zfs.host, `zfs destroy ${args.join(' ')}`, result);
-  }
+/** What is below it stays, and keeps it. */
+async function destroy({ zfs }: ZfsStore, call: CallContext, name: string, ...before: readonly Step[]): Promise<void> {
+  const results = await zfs.run(call, 'zfs destroy', [
+    ...before,
+    { argv: zfs.zfs('destroy', name) },
+  ] as unknown as Steps);
+  const result = results.at(-1) ?? results[0];
+  if (result.code !== 0 && !isMissing(result)) throw new StepFailed(zfs.host, `zfs destroy ${name}`, result);
 }

@@ -10,7 +10,7 @@ import type { Page, PageRequest, Snapshot } from '../../core/volume.ts';
 import { pageOfIds } from '../common/paging.ts';
 import { isVolumeId } from '../common/volume-id.ts';
 import { createSnapshot } from './create-snapshot.ts';
-import { detachedLeftovers } from './leftovers.ts';
+import { removeDetachedLeftovers } from './leftovers.ts';
 import { createNamePages } from './name-pages.ts';
 import { requirePool } from './require-pool.ts';
 import { readSnapshot, snapshotOf, snapshotProperties } from './snapshot-answer.ts';
@@ -45,8 +45,7 @@ async function deleteSnapshot(store: ZfsStore, call: CallContext, id: string): P
   if (!dataset) {
     await requirePool(store, call);
     if (!snapshotId.detached) return;
-    const parent = detachedParent(store);
-    await zfs.run(call, 'zfs destroy', detachedLeftovers(store, snapshotId, parent));
+    await removeDetachedLeftovers(store, call, snapshotId, detachedParent(store));
     return;
   }
   if (ownValue(dataset, userProperties.managed) !== 'true') {
@@ -55,15 +54,13 @@ async function deleteSnapshot(store: ZfsStore, call: CallContext, id: string): P
       `${name} on ${zfs.host} was not made as a snapshot, and is not deleted as one`,
     );
   }
-  const steps: [Step, ...Step[]] = snapshotId.detached
-    ? [
+  const results = snapshotId.detached
+    ? await removeDetachedLeftovers(store, call, snapshotId, detachedParent(store), [
         // Snapshots of it were made for volumes that began with it. Clones of them keep it: they are neither -r nor -R.
         { argv: zfs.zfs('destroy', `${name}@%`), goOn: 'any' },
         { argv: zfs.zfs('destroy', '-f', name) },
-        ...detachedLeftovers(store, snapshotId, detachedParent(store)),
-      ]
-    : [{ argv: zfs.zfs('destroy', '-d', name) }];
-  const results = await zfs.run(call, 'zfs destroy', steps);
+      ])
+    : await zfs.run(call, 'zfs destroy', [{ argv: zfs.zfs('destroy', '-d', name) }]);
   const result = results[snapshotId.detached ? 1 : 0] ?? results[0];
   if (result.code !== 0 && !isMissing(result)) throw new StepFailed(zfs.host, `zfs destroy ${name}`, result);
 }

@@ -9,9 +9,17 @@ import { isMissing, StepFailed } from '../../backends/zfs/failure.ts';
 import { type CallContext, detachedContext } from '../../core/call.ts';
 import { asCallError } from '../../core/errors.ts';
 import type { ZfsStore } from './store.ts';
-import { idOf } from './volume-answer.ts';
+import { userProperties } from './user-properties.ts';
+import { idOf, isManaged } from './volume-answer.ts';
 
-export const trashPrefix = 'trash:';
+const prefix = 'trash:';
+
+/** Whether a deleted volume was given this name here: one by somebody else has not got the mark of a volume. */
+export function isTrash(dataset: Dataset): boolean {
+  return isTrashName(dataset.name) && isManaged(dataset);
+}
+
+const isTrashName = (name: string) => /\/trash:[^:/]+:[0-9a-f]{8}$/.test(name);
 
 export interface Trash {
   /** Takes the name away from a volume that is busy. Processes that use it keep it until they let go; nothing leads to it any more. */
@@ -84,7 +92,7 @@ export function canBeHeld({ share, kind }: ZfsStore): boolean {
 async function rename(store: ZfsStore, call: CallContext, volume: Dataset): Promise<void> {
   const { zfs, options, share } = store;
   const path = valueIn(volume, 'mountpoint');
-  const trash = `${options.datasetParentName}/${trashPrefix}${idOf(volume)}:${randomBytes(4).toString('hex')}`;
+  const trash = `${options.datasetParentName}/${prefix}${idOf(volume)}:${randomBytes(4).toString('hex')}`;
   const off = Object.keys(share.properties).map((property) => `${property}=off`);
   const detach: Step[] = path?.startsWith('/') ? [{ argv: zfs.program('umount', '-l', '--', path), goOn: 'any' }] : [];
   const results = await zfs.run(call, 'zfs rename', [
@@ -97,14 +105,19 @@ async function rename(store: ZfsStore, call: CallContext, volume: Dataset): Prom
   call.log.info('a deleted volume is held by its server, and is destroyed later', { dataset: trash });
 }
 
-/** Destroys what is free by now: true when nothing is left. Snapshots go with their datasets; nothing else of them is left. */
+/** Destroys what is free by now: true when nothing is left. */
 async function empty({ zfs, options, kind }: ZfsStore, call: CallContext): Promise<boolean> {
   const { datasetParentName: parent } = options;
-  const argv = zfs.zfs('list', '-H', '-o', 'name', '-s', 'name', '-d', '1', '-t', kind, parent);
-  const [list] = await zfs.run(call, 'zfs list', [{ argv }]);
-  const trash = list.stdout.split('\n').filter((name) => name.startsWith(`${parent}/${trashPrefix}`));
-  const [first, ...others] = trash.map((name): Step => ({ argv: zfs.zfs('destroy', '-r', name), goOn: 'any' }));
+  const { managed } = userProperties;
+  const marked = zfs.zfs('get', '-H', '-o', 'name', '-s', 'local,received', '-t', kind, '-d', '1', managed, parent);
+  const [list] = await zfs.run(call, 'zfs get', [{ argv: marked }]);
+  const trash = list.stdout.split('\n').filter(isTrashName);
+  // With its snapshots, but not with what somebody made below it.
+  const [first, ...others] = trash.flatMap((name): readonly Step[] => [
+    { argv: zfs.zfs('destroy', `${name}@%`), goOn: 'any' },
+    { argv: zfs.zfs('destroy', name), goOn: 'any' },
+  ]);
   if (!first) return list.code === 0 || isMissing(list);
   const results = await zfs.run(call, 'zfs destroy', [first, ...others]);
-  return results.every((result) => result.code === 0 || isMissing(result));
+  return results.every((result, index) => index % 2 === 0 || result.code === 0 || isMissing(result));
 }
