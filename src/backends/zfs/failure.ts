@@ -10,6 +10,7 @@ export type FailureKind =
   | 'no-space'
   | 'refused'
   | 'suspended'
+  | 'read-only'
   | 'no-program'
   | 'other';
 
@@ -22,6 +23,7 @@ const sayings: readonly (readonly [FailureKind, RegExp])[] = [
   ['busy', /is busy|pool or dataset is busy/],
   ['no-space', /out of space|no space left|quota exceeded|exceeds available|size is greater than available/],
   ['suspended', /pool is suspended|I\/O is currently suspended|pool I\/O/],
+  ['read-only', /pool is read-only|read-only file system/i],
   [
     'refused',
     /permission denied|must be root|must be superuser|a password is required|not in the sudoers|not allowed to/i,
@@ -37,6 +39,7 @@ const codes: Readonly<Record<FailureKind, StatusCode>> = {
   'has-clones': 'FAILED_PRECONDITION',
   'no-space': 'RESOURCE_EXHAUSTED',
   suspended: 'UNAVAILABLE',
+  'read-only': 'FAILED_PRECONDITION',
   refused: 'FAILED_PRECONDITION',
   'no-program': 'FAILED_PRECONDITION',
   other: 'INTERNAL',

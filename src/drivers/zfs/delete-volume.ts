@@ -6,11 +6,13 @@ import { type Dataset, valueIn } from '../../backends/zfs/dataset.ts';
 import { failureKind, isMissing, StepFailed } from '../../backends/zfs/failure.ts';
 import { type CallContext, reasonOf } from '../../core/call.ts';
 import { CallError } from '../../core/errors.ts';
+import { bringBack } from './bring-back.ts';
 import { type Dependants, dependantProperties, dependantsOf } from './dependants.ts';
 import { removeVolumeLeftovers } from './leftovers.ts';
 import { canBePromoted, promoteClone } from './promote.ts';
 import { volumeDataset, type ZfsStore } from './store.ts';
 import { canBeHeld, type Trash } from './trash.ts';
+import { unmountOwn } from './unmount-own.ts';
 import { unsharingLock } from './unsharing.ts';
 import { isTemporary, userProperties } from './user-properties.ts';
 import { isComplete, isManaged, volumeProperties } from './volume-answer.ts';
@@ -44,7 +46,6 @@ export async function deleteVolume(store: ZfsStore, trash: Trash, call: CallCont
   requireFree(store, name, dependants);
 
   const { left, moved } = await promoteClone(store, call, dependants);
-  await store.share.withdraw?.(call, { volumeId, dataset: name }, volume);
   const snapshots = left.map((one) => one.name.slice(name.length + 1));
   const origin = valueIn(volume, 'origin');
   // The snapshot that was made for this clone alone, and those that only this volume was in need of: gone with the last of their clones.
@@ -57,10 +58,14 @@ export async function deleteVolume(store: ZfsStore, trash: Trash, call: CallCont
     ...passing.map((snapshot) => ({ argv: zfs.zfs('destroy', '-d', snapshot), goOn: 'any' as const })),
   ];
   try {
+    await store.share.withdraw?.(call, { volumeId, dataset: name }, volume);
     await destroyed(store, call, name, steps);
   } catch (error) {
-    if (!canBeHeld(store) || !(error instanceof StepFailed) || error.kind !== 'busy') throw error;
-    await trash.throwAway(call, volume);
+    const isHeld = canBeHeld(store) && error instanceof StepFailed && error.kind === 'busy';
+    if (!isHeld || !(await trash.throwAway(call, volume))) {
+      await bringBack(store, volumeId);
+      throw error;
+    }
   }
   if (!isComplete(volume)) await removeVolumeLeftovers(store, call, volumeId);
 }
@@ -90,22 +95,13 @@ function plainSteps(store: ZfsStore, name: string): Steps {
   ] as unknown as Steps;
 }
 
-/** Arguments: zfs, the mount point, the dataset. */
-const unmount = 'umount -- "$2" && exit; code=$?; [ "$("$1" get -H -o value mounted "$3")" = no ] || exit $code';
-
 /**
  * The NFS server of Linux holds what clients used for seconds after it was unshared, and for one more with each change of its exports. Destroying
  * is such a change, unmounting is not: so it is unmounted first, which may be tried as often as need be.
  */
 function unmountSteps(store: ZfsStore, volume: Dataset): readonly Step[] {
-  const { zfs } = store;
-  const path = valueIn(volume, 'mountpoint');
-  if (!canBeHeld(store) || !path?.startsWith('/')) return [];
-  const [command = ''] = zfs.zfs().slice(-1);
-  return [
-    { argv: zfs.zfs('unshare', volume.name), goOn: 'any' },
-    { argv: zfs.program('sh', '-c', unmount, 'sh', command, path, volume.name) },
-  ];
+  const unmount = canBeHeld(store) ? unmountOwn(store, volume) : [];
+  return unmount.length > 0 ? [{ argv: store.zfs.zfs('unshare', volume.name), goOn: 'any' }, ...unmount] : [];
 }
 
 /** Throws FAILED_PRECONDITION, naming everything that is in the way. */

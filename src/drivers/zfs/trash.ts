@@ -4,11 +4,12 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Step, Steps } from '../../backends/shell/steps.ts';
-import { type Dataset, valueIn } from '../../backends/zfs/dataset.ts';
-import { isMissing, StepFailed } from '../../backends/zfs/failure.ts';
+import type { Dataset } from '../../backends/zfs/dataset.ts';
+import { isMissing } from '../../backends/zfs/failure.ts';
 import { type CallContext, detachedContext } from '../../core/call.ts';
-import { asCallError } from '../../core/errors.ts';
+import { asCallError, oneLine } from '../../core/errors.ts';
 import type { ZfsStore } from './store.ts';
+import { unmountOwn } from './unmount-own.ts';
 import { userProperties } from './user-properties.ts';
 import { idOf, isManaged } from './volume-answer.ts';
 
@@ -22,8 +23,11 @@ export function isTrash(dataset: Dataset): boolean {
 const isTrashName = (name: string) => /\/trash:[^:/]+:[0-9a-f]{8}$/.test(name);
 
 export interface Trash {
-  /** Takes the name away from a volume that is busy. Processes that use it keep it until they let go; nothing leads to it any more. */
-  throwAway(call: CallContext, volume: Dataset): Promise<void>;
+  /**
+   * Takes the name away from a volume that is busy. Processes that use it keep it until they let go; nothing leads to it any more. False when it still has
+   * its name: ZFS does not rename what is busy before OpenZFS 2.0.
+   */
+  throwAway(call: CallContext, volume: Dataset): Promise<boolean>;
   /** Called when volumes come and go. The first time, what an earlier process left is looked for. */
   lookOnce(): void;
   /** Destroys nothing more. What is left is found by the next process. */
@@ -68,8 +72,9 @@ export function createTrash(store: ZfsStore): Trash {
 
   return {
     async throwAway(call, volume) {
-      await rename(store, call, volume);
+      if (!(await isRenamed(store, call, volume))) return false;
       tryAfter(firstPause);
+      return true;
     },
     lookOnce() {
       if (isKnown) return;
@@ -89,20 +94,26 @@ export function canBeHeld({ share, kind }: ZfsStore): boolean {
   return kind === 'filesystem' && Object.keys(share.properties).length > 0;
 }
 
-async function rename(store: ZfsStore, call: CallContext, volume: Dataset): Promise<void> {
+async function isRenamed(store: ZfsStore, call: CallContext, volume: Dataset): Promise<boolean> {
   const { zfs, options, share } = store;
-  const path = valueIn(volume, 'mountpoint');
   const trash = `${options.datasetParentName}/${prefix}${idOf(volume)}:${randomBytes(4).toString('hex')}`;
   const off = Object.keys(share.properties).map((property) => `${property}=off`);
-  const detach: Step[] = path?.startsWith('/') ? [{ argv: zfs.program('umount', '-l', '--', path), goOn: 'any' }] : [];
+  const detach = unmountOwn(store, volume, '-l').map((step): Step => ({ ...step, goOn: 'any' }));
   const results = await zfs.run(call, 'zfs rename', [
     ...detach,
     { argv: zfs.zfs('rename', '-u', volume.name, trash) },
     { argv: zfs.zfs('set', 'canmount=noauto', ...off, trash) },
   ] as unknown as Steps);
   const renamed = results[detach.length] ?? results[0];
-  if (renamed.code !== 0) throw new StepFailed(zfs.host, `zfs rename ${volume.name} ${trash}`, renamed);
+  if (renamed.code !== 0) {
+    call.log.warn('a volume cannot be renamed while it is busy', {
+      dataset: volume.name,
+      said: oneLine(renamed.stderr),
+    });
+    return false;
+  }
   call.log.info('a deleted volume is held by its server, and is destroyed later', { dataset: trash });
+  return true;
 }
 
 /** Destroys what is free by now: true when nothing is left. */
