@@ -1,6 +1,5 @@
 /** What was made by hand, or by another program, becomes a volume. Nothing in it is touched. */
 import { valueIn } from '../../backends/zfs/dataset.ts';
-import { StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import { CallError } from '../../core/errors.ts';
 import type { Volume } from '../../core/volume.ts';
@@ -9,7 +8,6 @@ import { finishVolume } from './finish-volume.ts';
 import { volumeDataset, type ZfsStore } from './store.ts';
 import { userProperties } from './user-properties.ts';
 import { isManaged, volumeProperties } from './volume-answer.ts';
-import { asAssignments } from './wanted-properties.ts';
 
 /** `given`: the dataset, or its last part. */
 export async function adoptDataset(store: ZfsStore, call: CallContext, given: string): Promise<Volume> {
@@ -46,9 +44,8 @@ export async function adoptDataset(store: ZfsStore, call: CallContext, given: st
     [userProperties.driver]: driver,
     ...(instanceId && { [userProperties.instanceId]: instanceId }),
   };
-  const [marked] = await zfs.run(call, 'zfs set', [{ argv: zfs.zfs('set', ...asAssignments(marks), name) }]);
-  if (marked.code !== 0) throw new StepFailed(zfs.host, `zfs set … ${name}`, marked);
-  return await finishVolume(store, call, dataset, { permissions: false });
+  // All at once: half a volume that has data would be taken for one whose creation was interrupted.
+  return await finishVolume(store, call, dataset, { permissions: 'no', marks });
 }
 
 function requireId(store: ZfsStore, id: string): string {

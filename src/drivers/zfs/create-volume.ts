@@ -52,15 +52,16 @@ export async function createVolume(store: ZfsStore, call: CallContext, spec: Vol
   learnMountPoint(store, dataset);
   const isMounted = valueIn(dataset, 'mounted') !== 'no';
   if (state === 'finished') return volumeOf(store, dataset);
-  const isWhole = state === 'found' && isComplete(dataset) && isMounted;
+  const isFinished = state === 'found' && isComplete(dataset);
   const isShown = async () =>
     store.share.conditionOf?.(dataset)?.abnormal !== true &&
     (await shareTrouble(store, call, dataset, glance)) === undefined;
-  if (isWhole && (await isShown())) return volumeOf(store, dataset);
+  if (isFinished && isMounted && (await isShown())) return volumeOf(store, dataset);
   const { parameters } = spec;
   const isShared = state === 'new' && isMounted;
   // What is in a volume that is whole may have been given to somebody else meanwhile.
-  return await finishVolume(store, call, dataset, { permissions: !isWhole, parameters, isShared });
+  const permissions = !isFinished ? 'yes' : isMounted ? 'no' : 'untouched';
+  return await finishVolume(store, call, dataset, { permissions, parameters, isShared });
 }
 
 interface Found {

@@ -4,15 +4,21 @@ import { type Dataset, numberOf, valueIn } from '../../backends/zfs/dataset.ts';
 import { StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import type { Parameters, Volume } from '../../core/volume.ts';
+import { unfinishedLook } from './birth.ts';
 import { permissionSteps } from './permissions.ts';
 import type { ZfsStore } from './store.ts';
 import { asciiJson, userProperties } from './user-properties.ts';
 import { idOf, parametersOf, sizeOf, volumeOf } from './volume-answer.ts';
-import { asAssignments } from './wanted-properties.ts';
+import { asAssignments, type Properties } from './wanted-properties.ts';
 
 export interface Finishing {
-  /** Its root directory gets what the connection says, as that of a new volume does. */
-  readonly permissions: boolean;
+  /**
+   * Whether its root directory gets what the connection says, as that of a new volume does. `untouched`: only when it is as ZFS made it, for the volume was
+   * marked as complete and could not be looked at, since it was not mounted. Whoever uses a volume may have changed them.
+   */
+  readonly permissions: 'yes' | 'no' | 'untouched';
+  /** Set together with the mark that it is complete. */
+  readonly marks?: Properties | undefined;
   /** Those of the request. Default: those that are kept with the volume. */
   readonly parameters?: Parameters | undefined;
   /** It was mounted and shared when it was made, a moment ago. */
@@ -24,7 +30,7 @@ export async function finishVolume(
   store: ZfsStore,
   call: CallContext,
   dataset: Dataset,
-  { permissions, parameters = parametersOf(dataset) ?? {}, isShared = false }: Finishing,
+  { permissions, marks = {}, parameters = parametersOf(dataset) ?? {}, isShared = false }: Finishing,
 ): Promise<Volume> {
   const { zfs, share } = store;
   const { name } = dataset;
@@ -33,6 +39,7 @@ export async function finishVolume(
     (await share.publish(call, { volumeId: idOf(dataset), dataset: name, parameters }, dataset));
   const kept = {
     ...missingProperties(store, dataset),
+    ...marks,
     ...shared.properties,
     [userProperties.shareContext]: asciiJson(shared.context),
     [userProperties.success]: 'true',
@@ -45,7 +52,8 @@ export async function finishVolume(
     ...(grows ? [{ argv: zfs.zfs('set', `volsize=${sizeBytes}`, name) }] : []),
     // A copy is received without being mounted, and a crash within `zfs create` may leave it so. Mounting does not share it.
     ...(isMountable && valueIn(dataset, 'mounted') === 'no' ? [{ argv: zfs.zfs('mount', name) }] : []),
-    ...(isMountable && permissions ? permissionSteps(store, path) : []),
+    ...(isMountable && permissions === 'yes' ? permissionSteps(store, path) : []),
+    ...(isMountable && permissions === 'untouched' ? untouchedSteps(store, path) : []),
     ...(isMountable && !isShared ? shareSteps(store, name) : []),
     { argv: zfs.zfs('set', ...asAssignments(kept), name) },
   ];
@@ -58,6 +66,13 @@ export async function finishVolume(
   const now = grows ? { ...kept, volsize: String(sizeBytes) } : kept;
   const properties = Object.entries(now).map(([key, value]) => [key, { value, source: 'local' as const }]);
   return volumeOf(store, { ...dataset, properties: { ...dataset.properties, ...Object.fromEntries(properties) } });
+}
+
+/** Permissions for a root directory that has got none: the look and the rest are one, for nobody is told of it in between. */
+function untouchedSteps(store: ZfsStore, path: string): readonly Step[] {
+  const look = unfinishedLook(store, path).map((step) => ({ ...step, body: 'untouched=$("$@")' }));
+  const only = permissionSteps(store, path).map((step) => ({ ...step, body: '[ -z "$untouched" ] || "$@"' }));
+  return [...look, ...only];
 }
 
 /** One that shares it already, perhaps for others too, stays as it is. */

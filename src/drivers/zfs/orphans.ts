@@ -59,18 +59,18 @@ function volumeOrphan(
   const isVolume = dataset.name === `${options.datasetParentName}/${idOf(dataset)}` && isVolumeId(idOf(dataset));
   if (!isVolume || !isManaged(dataset) || dataset.type !== kind) return [];
   const { name } = dataset;
-  const fix = (permissions: boolean) => async (call: CallContext) => {
+  const fix = (permissions: 'yes' | 'no') => async (call: CallContext) => {
     await finishVolume(store, call, dataset, { permissions });
   };
   if (!isComplete(dataset)) {
     const why = 'its creation has not come to its end, and nobody has asked for it again';
     return isOld
-      ? [{ name, kind: 'unfinished', why, remedy: 'finish it: share it and mark it as complete', fix: fix(true) }]
+      ? [{ name, kind: 'unfinished', why, remedy: 'finish it: share it and mark it as complete', fix: fix('yes') }]
       : [];
   }
   const isMissing = shown && !shown.some((one) => one.isShared && one.device === `/dev/zvol/${name}`);
   const why = isMissing ? 'no target shows it' : share.conditionOf?.(dataset)?.message;
-  return why === undefined ? [] : [{ name, kind: 'not-shared', why, remedy: 'share it again', fix: fix(false) }];
+  return why === undefined ? [] : [{ name, kind: 'not-shared', why, remedy: 'share it again', fix: fix('no') }];
 }
 
 function targetOrphan(store: ZfsStore, one: ShownDevice, volumes: readonly Dataset[]): readonly Orphan[] {
