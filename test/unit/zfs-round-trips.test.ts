@@ -62,7 +62,10 @@ function pool() {
     if (program === 'stat') return { stdout: `${state.stat}\n` };
     if (program === 'df') return { stdout: 'Filesystem\ntank/v\n' };
     if (program === 'find') return { stdout: state.empty ? `${verb}\n` : '' };
-    if (program === '[') return { code: args[0]?.startsWith(`${state.root}/`) ? 0 : 1 };
+    if (program === '[') {
+      const mounted = ['', ...[...datasets.keys()].map((name) => name.slice('tank/v'.length))];
+      return { code: mounted.some((below) => args[0] === `${state.root}${below}/.zfs`) ? 0 : 1 };
+    }
     if (program !== 'zfs') return {};
     const name = args.at(-1) ?? '';
     if (verb === 'get') return get(args);

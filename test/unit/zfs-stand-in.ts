@@ -73,7 +73,11 @@ function readSteps(text: string): readonly ReadStep[] {
 
 function runStep({ argv, body }: ReadStep, run: (argv: readonly string[]) => Said): Said {
   if (body === undefined) return run(argv);
-  if (body.startsWith('[ -d ')) return run(['[', '-d', ...argv]);
+  const looked = /^\[ (! )?-d "\$1(.*)" \]$/.exec(body);
+  if (looked) {
+    const { code = 0 } = run(['[', '-d', `${argv[0]}${looked[2]}`]);
+    return { code: (code === 0) === (looked[1] === undefined) ? 0 : 1 };
+  }
   if (!body.startsWith('wanted=')) return {};
   const [wanted, ...looking] = argv;
   return run(looking).stdout?.trimEnd() === wanted ? {} : { code: 1 };

@@ -23,7 +23,16 @@ import { finishVolume, shareSteps } from './finish-volume.ts';
 import type { ShareLook } from './share.ts';
 import { type Glance, lookFor, shareTrouble } from './share-trouble.ts';
 import { volumeDataset, type ZfsStore } from './store.ts';
-import { isComplete, isManaged, parametersOf, sizeOf, sourceOf, volumeOf, volumeProperties } from './volume-answer.ts';
+import {
+  isComplete,
+  isManaged,
+  parametersOf,
+  shareContextOf,
+  sizeOf,
+  sourceOf,
+  volumeOf,
+  volumeProperties,
+} from './volume-answer.ts';
 import {
   asOptions,
   chosenProperties,
@@ -54,6 +63,7 @@ export async function createVolume(store: ZfsStore, call: CallContext, spec: Vol
   if (state === 'finished') return volumeOf(store, dataset);
   const isFinished = state === 'found' && isComplete(dataset);
   const isShown = async () =>
+    isTold(store, dataset) &&
     store.share.conditionOf?.(dataset)?.abnormal !== true &&
     (await shareTrouble(store, call, dataset, glance)) === undefined;
   if (isFinished && isMounted && (await isShown())) return volumeOf(store, dataset);
@@ -62,6 +72,13 @@ export async function createVolume(store: ZfsStore, call: CallContext, spec: Vol
   // What is in a volume that is whole may have been given to somebody else meanwhile.
   const permissions = !isFinished ? 'yes' : isMounted ? 'no' : 'untouched';
   return await finishVolume(store, call, dataset, { permissions, parameters, isShared });
+}
+
+/** Whether nodes are told of the place where it is: it may have been another one when the volume was made. */
+function isTold({ share }: ZfsStore, dataset: Dataset): boolean {
+  if (!valueIn(dataset, 'mountpoint')?.startsWith('/')) return true;
+  const shared = share.byProperties?.(dataset);
+  return shared === undefined || shared.context.share === shareContextOf(dataset)?.share;
 }
 
 interface Found {
@@ -99,19 +116,22 @@ async function made(store: ZfsStore, call: CallContext, spec: VolumeSpec, id: st
   const { results, otherwise } = await zfs.attempt(
     call,
     'zfs create',
-    [{ ...create(birth.properties), goOn: [0] }, ...birth.steps],
+    [...birth.before, { ...create(birth.properties), goOn: [0] }, ...birth.after] as unknown as Steps,
     [...left, ...shareSteps(store, name), { argv: reading.argv }] as unknown as Steps,
   );
   if (!otherwise) {
     const all = { ...properties, ...birth.properties, ...(kind === 'volume' && { volsize: String(sizeBytes) }) };
     return { dataset: datasetOf(name, kind, all), state: 'finished' };
   }
-  const [created] = results;
-  const found = otherwise.at(-1) ?? created;
-  if (isMissing(created) && isMissing(found)) return await madeUnfinished(store, call, name, create(), look);
-  const dataset = readMade(store, reading, name, created, found);
-  if (created.code === 0) return { dataset, state: 'new' };
-  return { dataset, state: left.length > 0 && isUnfinished(otherwise[0]) ? 'unfinished' : 'found' };
+  const created = results[birth.before.length];
+  const found = otherwise.at(-1) ?? otherwise[0];
+  if ((!created || isMissing(created)) && isMissing(found)) {
+    return await madeUnfinished(store, call, name, create(), look);
+  }
+  const dataset = readMade(store, reading, name, created ?? found, found);
+  if (created?.code === 0) return { dataset, state: 'new' };
+  const isLeft = path !== undefined && isUnfinished(dataset, path, left.length > 0 ? otherwise[0] : undefined);
+  return { dataset, state: isLeft ? 'unfinished' : 'found' };
 }
 
 /** What has to be seen before it can be shared. */
@@ -144,11 +164,11 @@ async function madeUnfinished(
   }
   const dataset = readMade(store, reading, name, created, found);
   if (created.code === 0) return { dataset, state: 'new' };
-  const path = valueIn(dataset, 'mountpoint');
-  const [left] = path?.startsWith('/') && isComplete(dataset) ? unfinishedLook(store, path) : [];
+  const path = valueIn(dataset, 'mountpoint') ?? '';
+  const [left] = path.startsWith('/') && isComplete(dataset) ? unfinishedLook(store, path) : [];
   const [seen] = left ? await zfs.run(call, 'find', [left]) : [];
   const glance = look && looked && { look, result: looked };
-  return { dataset, state: isUnfinished(seen) ? 'unfinished' : 'found', glance };
+  return { dataset, state: isUnfinished(dataset, path, seen) ? 'unfinished' : 'found', glance };
 }
 
 /** Whether it was made now or before is told by what is there, not by what was said. */

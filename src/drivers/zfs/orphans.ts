@@ -1,14 +1,16 @@
 /** What crashes left, and what somebody else's hands did to volumes: found by looking at everything once. */
 import type { Step, Steps } from '../../backends/shell/steps.ts';
-import { type Dataset, numberOf } from '../../backends/zfs/dataset.ts';
+import { type Dataset, numberOf, valueIn } from '../../backends/zfs/dataset.ts';
 import { isMissing, StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import type { Orphan } from '../../core/driver.ts';
 import { CallError } from '../../core/errors.ts';
 import { isVolumeId } from '../common/volume-id.ts';
+import { isUnfinished, unfinishedLook } from './birth.ts';
 import { isOwnWork, workProperties } from './copy-work.ts';
 import { dependantProperties, dependantsOf } from './dependants.ts';
 import { finishVolume } from './finish-volume.ts';
+import { inLots } from './lots.ts';
 import { requirePool } from './require-pool.ts';
 import type { ShownDevice } from './share.ts';
 import type { ZfsStore } from './store.ts';
@@ -25,6 +27,11 @@ export async function findOrphans(store: ZfsStore, call: CallContext, olderThanM
   const old = all.filter((one) => (numberOf(one, 'creation') ?? 0) <= before);
   return [
     ...volumes.flatMap((one) => volumeOrphan(store, one, shown, old.includes(one))),
+    ...(await bareOrphans(
+      store,
+      call,
+      volumes.filter((one) => old.includes(one)),
+    )),
     // Without the dataset of all volumes nothing is known of any: it may have been renamed.
     ...(volumes.length === 0 ? [] : (shown ?? [])).flatMap((one) => targetOrphan(store, one, volumes)),
     ...old.flatMap((one) => datasetOrphan(store, one, all)),
@@ -49,15 +56,20 @@ async function readAll(store: ZfsStore, call: CallContext, name: string): Promis
   return reading.datasets(result);
 }
 
+function isVolume({ options, kind }: ZfsStore, dataset: Dataset): boolean {
+  const id = idOf(dataset);
+  const isPlaced = dataset.name === `${options.datasetParentName}/${id}` && isVolumeId(id);
+  return isPlaced && isManaged(dataset) && dataset.type === kind;
+}
+
 function volumeOrphan(
   store: ZfsStore,
   dataset: Dataset,
   shown: readonly ShownDevice[] | undefined,
   isOld: boolean,
 ): readonly Orphan[] {
-  const { options, kind, share } = store;
-  const isVolume = dataset.name === `${options.datasetParentName}/${idOf(dataset)}` && isVolumeId(idOf(dataset));
-  if (!isVolume || !isManaged(dataset) || dataset.type !== kind) return [];
+  const { share } = store;
+  if (!isVolume(store, dataset)) return [];
   const { name } = dataset;
   const fix = (permissions: 'yes' | 'no') => async (call: CallContext) => {
     await finishVolume(store, call, dataset, { permissions });
@@ -71,6 +83,31 @@ function volumeOrphan(
   const isMissing = shown && !shown.some((one) => one.isShared && one.device === `/dev/zvol/${name}`);
   const why = isMissing ? 'no target shows it' : share.conditionOf?.(dataset)?.message;
   return why === undefined ? [] : [{ name, kind: 'not-shared', why, remedy: 'share it again', fix: fix('no') }];
+}
+
+/** Volumes that were made in one step, but have not got their mode and owner, which come after it. */
+async function bareOrphans(
+  store: ZfsStore,
+  call: CallContext,
+  volumes: readonly Dataset[],
+): Promise<readonly Orphan[]> {
+  const whole = volumes.filter((one) => isVolume(store, one) && isComplete(one) && one.type === 'filesystem');
+  const looked = whole.flatMap((dataset) => {
+    const path = valueIn(dataset, 'mountpoint') ?? '';
+    return path.startsWith('/') && valueIn(dataset, 'mounted') === 'yes' ? [{ dataset, path }] : [];
+  });
+  const steps = inLots(looked).flatMap((lot) => unfinishedLook(store, ...lot.map(({ path }) => path)));
+  const results = steps.length > 0 ? await store.zfs.run(call, 'find', steps as unknown as Steps) : [];
+  const bare = looked.filter(({ dataset, path }) => results.some((result) => isUnfinished(dataset, path, result)));
+  return bare.map(({ dataset }) => ({
+    name: dataset.name,
+    kind: 'unfinished',
+    why: 'its root directory has not got its mode and owner, and nothing is in it',
+    remedy: 'set them',
+    async fix(inner) {
+      await finishVolume(store, inner, dataset, { permissions: 'untouched' });
+    },
+  }));
 }
 
 function targetOrphan(store: ZfsStore, one: ShownDevice, volumes: readonly Dataset[]): readonly Orphan[] {
