@@ -21,6 +21,7 @@ export function createInlineDriver(name: string, options: InlineOptions, environ
     zpool: [cli?.paths?.zpool ?? 'zpool'],
     sudo: cli?.paths?.sudo ?? 'sudo',
     sudoEnabled: cli?.sudoEnabled ?? false,
+    pools: settings.datasetParentName.split('/').slice(0, 1),
   });
   const plane = createNodePlane({ info: { nodeId }, run, settings: options.node, stateDirectory, connection });
   const modes = options.csi?.access_modes ?? [

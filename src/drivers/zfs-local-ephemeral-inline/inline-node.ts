@@ -1,5 +1,5 @@
 /** Publishing makes the dataset, unpublishing destroys it. */
-import { ownValue } from '../../backends/zfs/dataset.ts';
+import { type Dataset, ownValue } from '../../backends/zfs/dataset.ts';
 import { isMissing, StepFailed } from '../../backends/zfs/failure.ts';
 import type { ZfsHost } from '../../backends/zfs/zfs-host.ts';
 import type { CallContext } from '../../core/call.ts';
@@ -61,7 +61,7 @@ async function make(call: CallContext, options: InlineOptions, request: PublishR
     ...(instanceId && { [userProperties.instanceId]: instanceId }),
     [userProperties.success]: 'true',
   };
-  const reading = await zfs.reading(call, { name, properties: [userProperties.managed] });
+  const reading = await zfs.reading(call, { name, properties: marks });
   const [, created, state] = await zfs.run(call, 'zfs create', [
     { argv: zfs.zfs('create', '-p', '-o', 'canmount=off', parent), goOn: 'any' },
     { argv: zfs.zfs('create', ...asOptions(properties), name), goOn: 'any' },
@@ -69,14 +69,21 @@ async function make(call: CallContext, options: InlineOptions, request: PublishR
   ]);
   const [dataset] = state?.code === 0 ? reading.datasets(state) : [];
   if (!dataset) throw new StepFailed(zfs.host, `zfs create ${name}`, created ?? { code: 1, stdout: '', stderr: '' });
-  if (ownValue(dataset, userProperties.managed) === 'true') return name;
-  throw new CallError('FAILED_PRECONDITION', `${name} exists already, and was not made as a volume`);
+  if (isMarked(options, dataset)) return name;
+  throw new CallError('FAILED_PRECONDITION', `${name} exists already, and was not made as an inline volume`);
 }
 
-async function isOurs(call: CallContext, { zfs, parent }: InlineOptions, volumeId: string): Promise<boolean> {
+async function isOurs(call: CallContext, options: InlineOptions, volumeId: string): Promise<boolean> {
   if (!isVolumeId(volumeId)) return false;
-  const dataset = await zfs.readOne(call, `${parent}/${volumeId}`, [userProperties.managed]);
-  return dataset !== undefined && ownValue(dataset, userProperties.managed) === 'true';
+  const dataset = await options.zfs.readOne(call, `${options.parent}/${volumeId}`, marks);
+  return dataset !== undefined && isMarked(options, dataset);
+}
+
+const marks = [userProperties.managed, userProperties.driver];
+
+/** Volumes of other drivers may lie beside: those outlive whoever uses them. */
+function isMarked({ driver }: InlineOptions, dataset: Dataset): boolean {
+  return ownValue(dataset, userProperties.managed) === 'true' && ownValue(dataset, userProperties.driver) === driver;
 }
 
 async function destroy(call: CallContext, options: InlineOptions, volumeId: string): Promise<void> {
