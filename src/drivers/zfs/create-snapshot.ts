@@ -40,21 +40,25 @@ export async function createSnapshot(
   return detached ? await copied(store, call, id, properties) : await taken(store, call, id, properties);
 }
 
+/** With this code it ends when the dataset is there, but was not made as a volume: nothing is done with it then. */
+const unmarked = 77;
+
+/** Arguments: the command that prints the mark. */
+const isMarked = `mark=$("$@") || return; [ "$mark" = true ] || return ${unmarked}`;
+
 async function taken(store: ZfsStore, call: CallContext, id: SnapshotId, properties: Properties): Promise<Snapshot> {
   const { zfs } = store;
   const dataset = snapshotDataset(store, id);
-  const source = await zfs.reading(call, {
-    name: volumeDataset(store, id.volumeId),
-    properties: [userProperties.managed],
-  });
+  const { managed } = userProperties;
+  const mark = zfs.zfs('get', '-H', '-o', 'value', '-s', 'local,received', managed, volumeDataset(store, id.volumeId));
   const reading = await zfs.reading(call, { name: dataset, properties: snapshotProperties });
   const [volume, made, state] = await zfs.run(call, 'zfs snapshot', [
-    { argv: source.argv },
+    { argv: mark, body: isMarked },
     { argv: zfs.zfs('snapshot', ...asOptions(properties), dataset), goOn: 'any' },
     { argv: reading.argv },
   ]);
-  if (isMissing(volume)) throw noVolume({ sourceVolumeId: id.volumeId });
-  source.datasets(volume);
+  if (volume.code === unmarked || isMissing(volume)) throw noVolume({ sourceVolumeId: id.volumeId });
+  if (volume.code !== 0) throw new StepFailed(zfs.host, `zfs get ${managed}`, volume);
   if (state?.code !== 0) throw new StepFailed(zfs.host, `zfs snapshot ${dataset}`, made ?? volume);
   const found = reading.datasets(state).find((one) => one.name === dataset);
   const snapshot = found && snapshotOf(store, found);

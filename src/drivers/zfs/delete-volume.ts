@@ -9,6 +9,7 @@ import { CallError } from '../../core/errors.ts';
 import { bringBack } from './bring-back.ts';
 import { type Dependants, dependantProperties, dependantsOf } from './dependants.ts';
 import { removeVolumeLeftovers } from './leftovers.ts';
+import { inLots } from './lots.ts';
 import { canBePromoted, promoteClone } from './promote.ts';
 import { volumeDataset, type ZfsStore } from './store.ts';
 import { canBeHeld, type Trash } from './trash.ts';
@@ -52,7 +53,7 @@ export async function deleteVolume(store: ZfsStore, trash: Trash, call: CallCont
   const passing = [...moved, ...(origin && isTemporary(origin.slice(origin.indexOf('@') + 1)) ? [origin] : [])];
   const steps: readonly Step[] = [
     // By name: one that was made meanwhile is not destroyed without a look.
-    ...(snapshots.length > 0 ? [{ argv: zfs.zfs('destroy', `${name}@${snapshots.join(',')}`) }] : []),
+    ...inLots(snapshots).map((lot) => ({ argv: zfs.zfs('destroy', `${name}@${lot.join(',')}`) })),
     ...unmountSteps(store, volume),
     { argv: zfs.zfs('destroy', '-f', name) },
     ...passing.map((snapshot) => ({ argv: zfs.zfs('destroy', '-d', snapshot), goOn: 'any' as const })),
