@@ -10,6 +10,7 @@ export type FailureKind =
   | 'no-space'
   | 'refused'
   | 'suspended'
+  | 'too-long'
   | 'read-only'
   | 'no-program'
   | 'other';
@@ -23,6 +24,8 @@ const sayings: readonly (readonly [FailureKind, RegExp])[] = [
   ['busy', /is busy|pool or dataset is busy/],
   ['no-space', /out of space|no space left|quota exceeded|exceeds available|size is greater than available/],
   ['suspended', /pool is suspended|I\/O is currently suspended|pool I\/O/],
+  // How long the name of a block device may be depends on the system: 63 bytes on old ones of FreeBSD.
+  ['too-long', /name (?:is )?too long/i],
   ['read-only', /pool is read-only|read-only file system/i],
   [
     'refused',
@@ -39,6 +42,7 @@ const codes: Readonly<Record<FailureKind, StatusCode>> = {
   'has-clones': 'FAILED_PRECONDITION',
   'no-space': 'RESOURCE_EXHAUSTED',
   suspended: 'UNAVAILABLE',
+  'too-long': 'INVALID_ARGUMENT',
   'read-only': 'FAILED_PRECONDITION',
   refused: 'FAILED_PRECONDITION',
   'no-program': 'FAILED_PRECONDITION',

@@ -5,7 +5,7 @@ import { StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import { CallError, oneLine } from '../../core/errors.ts';
 import { formatSize } from '../../core/sizes.ts';
-import { openWork, type Work, workOf } from './copy-work.ts';
+import { openWork, removeWorks, type Work, workOf, worksBelow } from './copy-work.ts';
 import type { ZfsStore } from './store.ts';
 import { asAssignments, type Properties } from './wanted-properties.ts';
 
@@ -27,9 +27,10 @@ const progressMs = 10_000;
 export async function copyDataset(store: ZfsStore, call: CallContext, copy: DatasetCopy): Promise<void> {
   const { zfs } = store;
   const { snapshot, isTemporary, name, properties } = copy;
+  const own = copy.work ?? workOf(name);
   const work = await call.waitingFor(`copy of ${snapshot} on ${zfs.host}`, async () => {
     for (;;) {
-      const opened = await openWork(store, call, { snapshot, isTemporary, work: copy.work ?? workOf(name) });
+      const opened = await openWork(store, call, { snapshot, isTemporary, work: own });
       if (opened.progress === 'whole' || (await isSent(store, call, copy, opened))) return opened.name;
     }
   });
@@ -40,10 +41,15 @@ export async function copyDataset(store: ZfsStore, call: CallContext, copy: Data
     { argv: zfs.zfs('destroy', sent), goOn: 'any' },
     { argv: zfs.zfs('rename', work, name) },
     ...(isTemporary ? [{ argv: zfs.zfs('destroy', '-d', snapshot), goOn: 'any' as const }] : []),
+    worksBelow(store, own.slice(0, own.lastIndexOf('/'))),
   ];
   const results = await zfs.run(call, 'zfs rename', steps);
   const [set, , renamed] = results;
-  if (renamed?.code === 0) return;
+  if (renamed?.code === 0) {
+    // An earlier request of this name may have been for another source, and nobody asks for that again.
+    const others = results.at(-1)?.stdout.split('\n') ?? [];
+    return await removeWorks(store, call, others, own);
+  }
   const failed = renamed ?? set;
   // Another controller may have been faster: whether the copy is there is what counts, and of its work one is enough.
   const [there] = await zfs.run(call, 'zfs get', [

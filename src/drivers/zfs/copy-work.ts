@@ -7,7 +7,7 @@ import { type Dataset, ownValue, valueIn } from '../../backends/zfs/dataset.ts';
 import { isMissing, StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import { CallError } from '../../core/errors.ts';
-import type { ZfsStore } from './store.ts';
+import { requireShortNames, type ZfsStore } from './store.ts';
 import { userProperties } from './user-properties.ts';
 
 /** Ids of volumes have no colon, and names of detached snapshots are one level deeper. */
@@ -46,6 +46,11 @@ export function isOwnWork(name: string, datasets: readonly Dataset[]): boolean {
     valueIn(work, 'receive_resume_token') !== undefined ||
     ownValue(work, userProperties.managed) === 'true'
   );
+}
+
+/** A step that names what is directly below a dataset, and may be half a copy: for {@link removeWorks}. */
+export function worksBelow({ zfs, kind }: ZfsStore, parent: string): Step {
+  return { argv: zfs.zfs('list', '-H', '-o', 'name', '-s', 'name', '-d', '1', '-t', kind, parent), goOn: 'any' };
 }
 
 /** Destroys what interrupted copies left of these names, if anything. `names`: datasets of which some may be theirs. */
@@ -94,6 +99,8 @@ export async function openWork(
   call: CallContext,
   { snapshot, isTemporary, work }: { readonly snapshot: string; readonly isTemporary: boolean; readonly work: string },
 ): Promise<Work> {
+  // A guid has up to twenty digits.
+  requireShortNames(snapshot, `${work}${'0'.repeat(20)}`);
   const step: Step = { argv: [snapshot, work, isTemporary ? 'own' : '', ...zfs.zfs()], body: open };
   const [result] = await zfs.run(call, 'zfs snapshot', [step]);
   const [guid = '', token] = result.stdout.trim().split(' ');

@@ -13,7 +13,7 @@ import { detachedWorkOf } from './copy-work.ts';
 import { readSnapshot, snapshotOf, snapshotProperties } from './snapshot-answer.ts';
 import { detachedParent, requireSnapshotName, type SnapshotId, snapshotDataset } from './snapshot-id.ts';
 import type { SnapshotNames } from './snapshot-names.ts';
-import { volumeDataset, type ZfsStore } from './store.ts';
+import { requireShortNames, volumeDataset, type ZfsStore } from './store.ts';
 import { forSnapshot, userProperties } from './user-properties.ts';
 import { asOptions, type Properties } from './wanted-properties.ts';
 
@@ -29,6 +29,7 @@ export async function createSnapshot(
   if (!isVolumeId(spec.sourceVolumeId)) throw noVolume(spec);
   const detached = parameter(spec.parameters, 'detachedSnapshots', { driver, instanceId })?.toLowerCase() === 'true';
   const id: SnapshotId = { volumeId: spec.sourceVolumeId, name, detached };
+  requireShortNames(snapshotDataset(store, id));
   await names.take(call, id);
   const properties: Properties = {
     ...rendered(store, spec),

@@ -22,7 +22,7 @@ import { fillFromSource, openSource, type ZfsSource } from './fill.ts';
 import { finishVolume, shareSteps } from './finish-volume.ts';
 import type { ShareLook } from './share.ts';
 import { type Glance, lookFor, shareTrouble } from './share-trouble.ts';
-import { volumeDataset, type ZfsStore } from './store.ts';
+import { requireShortNames, volumeDataset, type ZfsStore } from './store.ts';
 import {
   isComplete,
   isManaged,
@@ -54,6 +54,7 @@ export async function createVolume(store: ZfsStore, call: CallContext, spec: Vol
   checkFormatOptions(store, spec);
   store.share.check?.({ volumeId: id, dataset: volumeDataset(store, id), parameters: spec.parameters });
 
+  requireShortNames(volumeDataset(store, id));
   const { dataset, state, glance } = spec.source
     ? await filled(store, call, spec, id)
     : await made(store, call, spec, id);

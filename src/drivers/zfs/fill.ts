@@ -11,7 +11,7 @@ import { isVolumeId } from '../common/volume-id.ts';
 import { copyDataset } from './copy-dataset.ts';
 import { type Glance, lookFor } from './share-trouble.ts';
 import { readSnapshotId, snapshotDataset } from './snapshot-id.ts';
-import { volumeDataset, type ZfsStore } from './store.ts';
+import { requireShortNames, volumeDataset, type ZfsStore } from './store.ts';
 import { forVolume } from './user-properties.ts';
 import { isManaged, volumeProperties } from './volume-answer.ts';
 import { asOptions, chosenProperties, markingProperties, sizeProperties } from './wanted-properties.ts';
@@ -38,6 +38,7 @@ export async function openSource(store: ZfsStore, call: CallContext, spec: Volum
     name: source.dataset,
     properties: ['volsize', 'defer_destroy', ...volumeProperties(store)],
   });
+  if (source.isTemporary) requireShortNames(source.snapshot);
   const look = lookFor(store, id, spec.parameters);
   const [there, found, looked] = await zfs.run(call, 'zfs get', [
     { argv: target.argv, goOn: 'any' },

@@ -2,7 +2,7 @@
 import type { Step, StepResults, Steps } from '../../backends/shell/steps.ts';
 import { isMissing } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
-import { detachedWorkOf, isWork, removeWorks, workOf } from './copy-work.ts';
+import { detachedWorkOf, isWork, removeWorks, workOf, worksBelow } from './copy-work.ts';
 import { requirePool } from './require-pool.ts';
 import type { SnapshotId } from './snapshot-id.ts';
 import { volumeDataset, type ZfsStore } from './store.ts';
@@ -52,11 +52,6 @@ export async function removeDetachedLeftovers(
   const works = results.length === first.length + 3 ? (results.at(-1)?.stdout ?? '') : '';
   await removeWorks(store, call, works.split('\n'), detachedWorkOf(parent, volumeId, name));
   return results;
-}
-
-/** Names of what is directly below, and may be half a copy. */
-function worksBelow({ zfs, kind }: ZfsStore, parent: string): Step {
-  return { argv: zfs.zfs('list', '-H', '-o', 'name', '-s', 'name', '-d', '1', '-t', kind, parent), goOn: 'any' };
 }
 
 function isGiven(root: string | undefined): root is string {

@@ -1,4 +1,5 @@
 import type { ZfsHost } from '../../backends/zfs/zfs-host.ts';
+import { CallError } from '../../core/errors.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Parameters, Topology } from '../../core/volume.ts';
 import type { CapabilityRules } from '../common/capability-check.ts';
@@ -30,6 +31,16 @@ export interface ZfsStore {
 export interface TemplateValues {
   readonly name?: string | undefined;
   readonly parameters: Parameters;
+}
+
+/** zfs(8): bytes that the name of a dataset or snapshot may have. */
+const mostBytes = 255;
+
+/** Throws INVALID_ARGUMENT for names of datasets and snapshots that ZFS would not take. */
+export function requireShortNames(...names: readonly string[]): void {
+  const long = names.find((name) => Buffer.byteLength(name) > mostBytes);
+  if (long === undefined) return;
+  throw new CallError('INVALID_ARGUMENT', `${long} has ${Buffer.byteLength(long)} characters; ZFS takes ${mostBytes}`);
 }
 
 /** The dataset of a volume. */

@@ -36,6 +36,11 @@ export function assetName(options: AssetNameOptions, render: ZfsStore['render'],
   return name === wanted ? name : `${name}-${createHash('sha256').update(wanted).digest('hex').slice(0, 8)}`;
 }
 
+/** Whether the name cannot be told without the parameters of the volume's class. */
+export function isOfParameters({ nameTemplate = '' }: AssetNameOptions): boolean {
+  return /\{\{.*parameters/.test(nameTemplate);
+}
+
 /** Throws INVALID_ARGUMENT for an IQN or NQN that is longer than 223 bytes (RFC 7143, 4.2.7; NVMe Base, 4.5). */
 export function requireQualifiedName(name: string): void {
   if (name.length <= 223) return;

@@ -7,7 +7,7 @@ import { CallError, oneLine } from '../../../core/errors.ts';
 import type { VolumeContext } from '../../../core/volume.ts';
 import type { Share, ShareRequest, ShownDevice } from '../share.ts';
 import type { ZfsStore } from '../store.ts';
-import { type AssetNameOptions, assetName, requireQualifiedName } from './asset-name.ts';
+import { type AssetNameOptions, assetName, isOfParameters, requireQualifiedName } from './asset-name.ts';
 
 export interface Target {
   /** The last part of the qualified name, and what the backstore is called. */
@@ -94,8 +94,14 @@ export function targetShare(
             : undefined,
       };
     },
-    withdraw: (call, { volumeId, dataset: name }, dataset) =>
-      removeTarget(call, targetOf(nameFor({ volumeId, dataset: name, parameters: {} }, dataset), name)),
+    async withdraw(call, { volumeId, dataset: name }, dataset) {
+      if (dataset || !isOfParameters(naming)) {
+        return await removeTarget(call, targetOf(nameFor({ volumeId, dataset: name, parameters: {} }, dataset), name));
+      }
+      // The parameters went with the dataset: what shows its device is looked for.
+      const shown = strategy.list ? await shownDevices(call, strategy.list) : [];
+      for (const one of shown) if (one.device === `/dev/zvol/${name}`) await one.remove(call);
+    },
     ...(strategy.list && { shown: (call) => shownDevices(call, strategy.list ?? []) }),
   };
 
