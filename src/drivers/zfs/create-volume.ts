@@ -113,12 +113,14 @@ async function made(store: ZfsStore, call: CallContext, spec: VolumeSpec, id: st
 
   const path = mountPointFor(store, { name });
   const reading = await zfs.reading(call, { name, properties: volumeProperties(store) });
+  // Sharing mounts what is not, and only then it is seen.
+  const share = shareSteps(store, name);
   const left = path === undefined ? [] : unfinishedLook(store, path);
   const { results, otherwise } = await zfs.attempt(
     call,
     'zfs create',
     [...birth.before, { ...create(birth.properties), goOn: [0] }, ...birth.after] as unknown as Steps,
-    [...left, ...shareSteps(store, name), { argv: reading.argv }] as unknown as Steps,
+    [...share, ...left, { argv: reading.argv }] as unknown as Steps,
   );
   if (!otherwise) {
     const all = { ...properties, ...birth.properties, ...(kind === 'volume' && { volsize: String(sizeBytes) }) };
@@ -131,7 +133,8 @@ async function made(store: ZfsStore, call: CallContext, spec: VolumeSpec, id: st
   }
   const dataset = readMade(store, reading, name, created ?? found, found);
   if (created?.code === 0) return { dataset, state: 'new' };
-  const isLeft = path !== undefined && isUnfinished(dataset, path, left.length > 0 ? otherwise[0] : undefined);
+  const isLeft =
+    path !== undefined && isUnfinished(dataset, path, left.length > 0 ? otherwise[share.length] : undefined);
   return { dataset, state: isLeft ? 'unfinished' : 'found' };
 }
 
