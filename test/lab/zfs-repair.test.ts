@@ -136,14 +136,16 @@ describe('adoption and repair', { skip: noGuests, timeout: 590_000 }, () => {
       zfs snapshot tank/nfs/v/whole@volume-source-for-volume-gone
       zfs snapshot tank/nfs/v/whole@by-hand
       zfs snapshot tank/nfs/v/whole@volume-source-for-volume-held; zfs hold lab tank/nfs/v/whole@volume-source-for-volume-held
-      zfs create tank/nfs/v/copy:gone; zfs create tank/nfs/v/mine`);
+      zfs create tank/nfs/v/mine; zfs snapshot tank/nfs/v/mine@by-hand
+      zfs send tank/nfs/v/mine@by-hand | zfs receive -u tank/nfs/v/copy:gone:$(zfs get -H -p -o value guid tank/nfs/v/mine@by-hand)`);
+    const copy = (await guest.run("zfs list -H -o name -r tank/nfs/v | grep '/copy:gone:'")).trim();
     assert.deepEqual(await orphans('nfs'), ['not-shared tank/nfs/v/unshared left']);
     const before = await storedThings(guest);
     await new Promise((resolve) => setTimeout(resolve, 1100));
     const all = [
       'not-shared tank/nfs/v/unshared',
       'unfinished tank/nfs/v/unfinished',
-      'copy tank/nfs/v/copy:gone',
+      `copy ${copy}`,
       'snapshot tank/nfs/v/whole@volume-source-for-volume-gone',
     ];
     const sorted = (found: readonly string[]) => found.toSorted();
@@ -164,7 +166,7 @@ describe('adoption and repair', { skip: noGuests, timeout: 590_000 }, () => {
       await guest.run('stat -c %a /tank/nfs/v/unfinished; zfs list -H -o name tank/nfs/v/mine'),
       '777\ntank/nfs/v/mine\n',
     );
-    await guest.run('zfs release lab tank/nfs/v/whole@volume-source-for-volume-held; zfs destroy tank/nfs/v/mine');
+    await guest.run('zfs release lab tank/nfs/v/whole@volume-source-for-volume-held; zfs destroy -r tank/nfs/v/mine');
     for (const volume of [whole, unshared, unfinished]) await remove(volume?.volumeId ?? '');
     assert.deepEqual(await storedThings(guest), []);
   });
