@@ -1,9 +1,10 @@
 /** A volume that is to be deleted, but has clones: one of them takes over what they share with it (zfs-promote(8)), and the volume is free to go. */
-import type { Step } from '../../backends/shell/steps.ts';
+import type { Step, Steps } from '../../backends/shell/steps.ts';
 import { StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import { isVolumeId } from '../common/volume-id.ts';
 import type { Dependants, Snapshot } from './dependants.ts';
+import { inLots } from './lots.ts';
 import type { ZfsStore } from './store.ts';
 import { idOf } from './volume-answer.ts';
 
@@ -35,9 +36,8 @@ export async function promoteClone(store: ZfsStore, call: CallContext, dependant
   const idle = snapshots.filter((one) => !cloned.includes(one)).map(({ name }) => own(name));
   const promote: Step = { argv: zfs.zfs('promote', clone) };
   const volume = snapshots[0]?.name.split('@', 1)[0];
-  const steps: [Step, ...Step[]] =
-    idle.length > 0 ? [{ argv: zfs.zfs('destroy', `${volume}@${idle.join(',')}`) }, promote] : [promote];
-  const results = await zfs.run(call, 'zfs promote', steps);
+  const destroy = inLots(idle).map((lot): Step => ({ argv: zfs.zfs('destroy', `${volume}@${lot.join(',')}`) }));
+  const results = await zfs.run(call, 'zfs promote', [...destroy, promote] as unknown as Steps);
   const last = results.at(-1) ?? results[0];
   if (last.code !== 0) throw new StepFailed(zfs.host, `zfs promote ${clone}`, last);
   return { left: [], moved: cloned.map(({ name }) => `${clone}@${own(name)}`) };
