@@ -36,3 +36,8 @@ export function formatSize(bytes: number): string {
   const value = bytes / 2 ** (10 * step);
   return `${Number.isInteger(value) ? value : value.toFixed(1)} ${names[step]}`;
 }
+
+/** The least multiple of `block` that is not less, both in bytes. */
+export function roundUp(bytes: number, block: number): number {
+  return Math.ceil(bytes / block) * block;
+}

@@ -39,6 +39,7 @@ describe('ZFS volumes, when things go wrong', { skip: noGuests, timeout: 590_000
         root: 'small/nfs',
         zfs: ['datasetEnableReservation: true'],
       }),
+      'connections/secret.yaml': nasConnection(guest, 'nfs', { root: 'tank/secret/nfs' }),
       'connections/sick.yaml': nasConnection(guest, 'nvmeof', { root: 'sick/nvmeof' }),
     };
     const start = (name: string) => {
@@ -223,6 +224,12 @@ describe('ZFS volumes, when things go wrong', { skip: noGuests, timeout: 590_000
     const clone = await iscsi.create('clone', { volume: volumeId });
     const second = await iscsi.create('second', { volume: volumeId });
     const third = await iscsi.create('third', { volume: clone.volumeId });
+    // The blocks of a clone are those of its origin, whatever the class says.
+    const odd = { volume: volumeId, bytes: 64 * 2 ** 20 + 1, parameters: { zvolBlocksize: '8K' } };
+    const { capacityBytes, volumeId: oddId } = await iscsi.create('odd', odd);
+    assert.equal(capacityBytes, 64 * 2 ** 20 + 16 * 2 ** 10);
+    assert.equal((await iscsi.create('odd', odd)).capacityBytes, capacityBytes);
+    await iscsi.remove(oddId);
     await guest.run('zfs snapshot tank/iscsi/v/clone@hourly tank/iscsi/v/second@hourly tank/iscsi/v/third@hourly');
     await iscsi.remove(volumeId);
     await iscsi.remove(volumeId);
@@ -231,6 +238,25 @@ describe('ZFS volumes, when things go wrong', { skip: noGuests, timeout: 590_000
       assert.equal(status?.volumeCondition?.abnormal, false, status?.volumeCondition?.message);
     }
     for (const { volumeId: id } of [clone, third, second]) await iscsi.remove(id);
+    await nothingStored();
+  });
+
+  test('copies below an encrypted dataset', async () => {
+    const secret = controllerClient(() => one, { connection: 'secret' });
+    await guest.run(`set -e; head -c 32 /dev/urandom >/run/secret
+      zfs create -o encryption=on -o keyformat=raw -o keylocation=file:///run/secret -o compression=on tank/secret`);
+    const { volumeId } = await secret.create('plain');
+    // So small a file is embedded in the block that points to it.
+    await guest.run('echo kept >/tank/secret/nfs/v/plain/small; zpool sync tank');
+    const { snapshotId } = await secret.snapshot(volumeId, 'apart', { detachedSnapshots: 'true' });
+    const copy = await secret.create('copy', {
+      snapshot: snapshotId,
+      parameters: { detachedVolumesFromSnapshots: 'true' },
+    });
+    assert.equal(await guest.run('cat /tank/secret/nfs/v/copy/small'), 'kept\n');
+    for (const id of [copy.volumeId, volumeId]) await secret.remove(id);
+    await secret.removeSnapshot(snapshotId);
+    await guest.run('zfs destroy -r tank/secret');
     await nothingStored();
   });
 

@@ -64,7 +64,7 @@ async function isSent(store: ZfsStore, call: CallContext, copy: DatasetCopy, wor
   const { zfs } = store;
   const { name, progress: from } = work;
   const resumed = typeof from === 'object';
-  const sending = resumed ? ['-t', from.token] : ['-L', '-e', copy.snapshot];
+  const sending = resumed ? ['-t', from.token] : ['-L', copy.snapshot];
   const transfer: Step = {
     argv: zfs.zfs('send', '-v', '-P', ...sending),
     into: zfs.zfs('receive', '-s', '-u', name),

@@ -9,7 +9,7 @@ import { isMissing, StepFailed } from '../../backends/zfs/failure.ts';
 import type { ReadingStep } from '../../backends/zfs/zfs-host.ts';
 import type { CallContext } from '../../core/call.ts';
 import { CallError } from '../../core/errors.ts';
-import { formatSize } from '../../core/sizes.ts';
+import { formatSize, roundUp } from '../../core/sizes.ts';
 import type { Volume, VolumeSpec } from '../../core/volume.ts';
 import { requireCapabilities } from '../common/capability-check.ts';
 import { chooseSize, fitsRange, requireRange } from '../common/capacity.ts';
@@ -207,7 +207,7 @@ function roundedSize(store: ZfsStore, spec: VolumeSpec, least: number): number {
   const bytes = chooseSize(spec.capacity, least);
   if (store.kind === 'filesystem') return bytes;
   const block = volumeBlockBytes(store, spec.parameters);
-  const rounded = Math.ceil(bytes / block) * block;
+  const rounded = roundUp(bytes, block);
   if (fitsRange(rounded, spec.capacity)) return rounded;
   throw new CallError('OUT_OF_RANGE', `${bytes} bytes are ${rounded} in blocks of ${block}, which is above the limit`);
 }

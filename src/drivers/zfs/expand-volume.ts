@@ -3,6 +3,7 @@ import { StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
 import type { Expanded, ExpandRequest } from '../../core/driver.ts';
 import { CallError } from '../../core/errors.ts';
+import { roundUp } from '../../core/sizes.ts';
 import { requireCapabilities } from '../common/capability-check.ts';
 import { requireRange } from '../common/capacity.ts';
 import type { ZfsStore } from './store.ts';
@@ -43,8 +44,4 @@ export async function expandVolume(store: ZfsStore, call: CallContext, request: 
     capacityBytes: store.kind === 'volume' || enforced ? result : 0,
     nodeExpansionRequired: store.kind === 'volume',
   };
-}
-
-function roundUp(bytes: number, block: number): number {
-  return Math.ceil(bytes / block) * block;
 }

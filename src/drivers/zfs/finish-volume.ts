@@ -3,6 +3,7 @@ import type { Step } from '../../backends/shell/steps.ts';
 import { type Dataset, numberOf, valueIn } from '../../backends/zfs/dataset.ts';
 import { StepFailed } from '../../backends/zfs/failure.ts';
 import type { CallContext } from '../../core/call.ts';
+import { roundUp } from '../../core/sizes.ts';
 import type { Parameters, Volume } from '../../core/volume.ts';
 import { unfinishedLook } from './birth.ts';
 import { permissionSteps } from './permissions.ts';
@@ -46,7 +47,8 @@ export async function finishVolume(
   };
   const path = valueIn(dataset, 'mountpoint');
   const isMountable = path?.startsWith('/') === true;
-  const sizeBytes = sizeOf(store, dataset) ?? 0;
+  // The blocks of a clone are as large as those of its origin, whatever the class says.
+  const sizeBytes = roundUp(sizeOf(store, dataset) ?? 0, numberOf(dataset, 'volblocksize') ?? 1);
   const grows = store.kind === 'volume' && (numberOf(dataset, 'volsize') ?? sizeBytes) < sizeBytes;
   const steps: readonly Step[] = [
     ...(grows ? [{ argv: zfs.zfs('set', `volsize=${sizeBytes}`, name) }] : []),

@@ -137,7 +137,12 @@ export function targetShare(
 function notDone(host: string, title: string, what: string, results: readonly StepResult[]): CallError {
   const last = results.at(-1);
   const seen = oneLine(last?.stdout ?? '');
-  const said = oneLine(results.map(({ stdout, stderr }) => `${stderr} ${stdout}`).join(' '), 300);
+  // targetcli repeats what it was told, passwords among it.
+  const lines = results.flatMap(({ stdout, stderr }) => [
+    stderr,
+    ...stdout.split('\n').filter((line) => !/ is now /.test(line)),
+  ]);
+  const said = oneLine(lines.join(' '), 300);
   const isForeign = last?.code === lookCodes.foreign;
   return new CallError(
     isForeign ? 'FAILED_PRECONDITION' : 'INTERNAL',
