@@ -27,6 +27,8 @@ describe('ZFS volumes, when things go wrong', { skip: noGuests, timeout: 590_000
     guest = await boot('zfsfaults', { disks: [4096 * mib, 512 * mib] });
     await startZfsNas(guest);
     await guest.run('mkdir /run/gate; cat >/usr/local/sbin/gate && chmod +x /usr/local/sbin/gate', { input: gate });
+    await guest.run(`set -e; modprobe dm_mod
+      dmsetup create sick --table "0 $((512 * 2048)) linear /dev/ubdc 0"; zpool create -o failmode=wait sick /dev/mapper/sick`);
     await startSshd();
     const zfs = [
       'datasetProperties: { "org.example:note": "{{ parameters.note }}", "org.example:name": "{{ name }}" }',
@@ -262,8 +264,6 @@ describe('ZFS volumes, when things go wrong', { skip: noGuests, timeout: 590_000
 
   test('a pool that is suspended', async () => {
     const sick = controllerClient(() => one, { connection: 'sick' });
-    await guest.run(`set -e; modprobe dm_mod
-      dmsetup create sick --table "0 $((512 * 2048)) linear /dev/ubdc 0"; zpool create -o failmode=wait sick /dev/mapper/sick`);
     await sick.create('before');
     await guest.run(`dmsetup suspend --noflush sick; dmsetup load sick --table "0 $((512 * 2048)) error"; dmsetup resume sick
       (zfs set org.example:touch=1 sick || true) >/dev/null 2>&1 </dev/null &
