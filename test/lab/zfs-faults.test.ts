@@ -27,7 +27,8 @@ describe('ZFS volumes, when things go wrong', { skip: noGuests, timeout: 590_000
     guest = await boot('zfsfaults', { disks: [4096 * mib, 512 * mib] });
     await startZfsNas(guest);
     await guest.run('mkdir /run/gate; cat >/usr/local/sbin/gate && chmod +x /usr/local/sbin/gate', { input: gate });
-    await guest.run(`set -e; modprobe dm_mod
+    // A list of volumes takes all pools to be there.
+    await guest.run(`set -e; truncate -s 128M /srv/small.img; zpool create -O mountpoint=/small small /srv/small.img; modprobe dm_mod
       dmsetup create sick --table "0 $((512 * 2048)) linear /dev/ubdc 0"; zpool create -o failmode=wait sick /dev/mapper/sick`);
     await startSshd();
     const zfs = [
@@ -178,7 +179,6 @@ describe('ZFS volumes, when things go wrong', { skip: noGuests, timeout: 590_000
 
   test('a pool that is full', async () => {
     const small = controllerClient(() => one, { connection: 'small' });
-    await guest.run('truncate -s 128M /srv/small.img; zpool create -O mountpoint=/small small /srv/small.img');
     await small.create('fits', { bytes: 16 * mib });
     await assert.rejects(small.create('large', { bytes: 1024 * mib }), { code: 'RESOURCE_EXHAUSTED' });
     await assert.rejects(small.expand('v:small/fits', 1024 * mib), { code: 'RESOURCE_EXHAUSTED' });
@@ -188,7 +188,7 @@ describe('ZFS volumes, when things go wrong', { skip: noGuests, timeout: 590_000
     await small.remove('v:small/tiny');
     await small.remove('v:small/fits');
     assert.equal(await guest.run('zfs list -H -o name -r small/nfs/v'), 'small/nfs/v\n');
-    await guest.run('zpool destroy small');
+    await guest.run('zfs destroy -r small/rest');
   });
 
   test('a volume that somebody on the server holds is gone for everybody, and destroyed when it can be', async () => {
@@ -277,6 +277,5 @@ describe('ZFS volumes, when things go wrong', { skip: noGuests, timeout: 590_000
       dmsetup load sick --table "0 $((512 * 2048)) linear /dev/ubdc 0"; dmsetup resume sick; zpool clear sick`);
     await sick.create('during');
     for (const id of ['before', 'during']) await sick.remove(`v:sick/${id}`);
-    await guest.run('zpool destroy sick; dmsetup remove sick');
   });
 });
