@@ -28,8 +28,8 @@ describe('ZFS by an account other than root', { skip: noGuests, timeout: 1_190_0
     guest = await boot('zfsallow');
     await startZfsNas(guest);
     await guest.run(`set -e
-      useradd --create-home --password '*' csi
-      install -d -m 0700 -o csi /home/csi/.ssh; install -m 0600 -o csi ${nasKey}.pub /home/csi/.ssh/authorized_keys
+      useradd --create-home --home-dir /var/lib/csi --password '*' csi
+      install -d -m 0700 -o csi /var/lib/csi/.ssh; install -m 0600 -o csi ${nasKey}.pub /var/lib/csi/.ssh/authorized_keys
       zfs create tank/iscsi; zfs create tank/nfs
       printf 'csi ALL=(root) NOPASSWD: ALL\\n' >/etc/sudoers.d/csi`);
     const connection = (driver: NasDriver, zfs: readonly string[]) =>
