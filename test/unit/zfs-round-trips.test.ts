@@ -117,7 +117,7 @@ test('a volume is made by one command in one round trip, once it is known where 
   const first = await create('first');
   const second = await create('second');
   assert.equal(second.roundTrips, 1);
-  assert.deepEqual(second.commands, ['zfs create', 'chown', 'chmod']);
+  assert.deepEqual(second.commands, ['zfs create', 'chown', 'chmod', 'sync']);
   assert.equal(second.answer?.capacityBytes, gib);
   assert.deepEqual(second.answer?.context, { ...first.answer?.context, share: '/tank/v/second' });
   assert.deepEqual(datasets.get('tank/v/second'), {

@@ -44,6 +44,7 @@ export function birthOf(store: ZfsStore, name: string, properties: Properties): 
   const mountpoint = path === undefined ? {} : { mountpoint: { value: path, source: 'inherited' as const } };
   const shared = share.byProperties?.({ name, type: kind, properties: mountpoint });
   if (!shared) return undefined;
+  const permissions = path === undefined ? [] : permissionSteps(store, path);
   return {
     properties: {
       ...shared.properties,
@@ -51,8 +52,14 @@ export function birthOf(store: ZfsStore, name: string, properties: Properties): 
       [userProperties.success]: 'true',
     },
     before: root === undefined || path === undefined ? [] : [isRoot(root), isNoRoot(path)],
-    after: path === undefined ? [] : [isRoot(path), ...permissionSteps(store, path)],
+    after:
+      path === undefined ? [] : [isRoot(path), ...permissions, ...(permissions.length > 0 ? [kept(store, path)] : [])],
   };
+}
+
+/** What `zfs` itself does is on the disks when it ends. What was done to a directory is when ZFS writes next, which is some seconds later. */
+function kept({ zfs }: ZfsStore, path: string): Step {
+  return { argv: zfs.program('sync', '--', path) };
 }
 
 /** Where a volume's file system will be mounted; undefined while that is not known. */
