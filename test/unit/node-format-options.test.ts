@@ -91,7 +91,8 @@ test('whatever the options are, no word of them is a path or a device', () => {
           return;
         }
         assert.ok(
-          words.every((one) => !one.includes('/') && !/device=|offset=/.test(one)),
+          // A value may follow the letter of its option at once.
+          words.every((one) => !one.includes('/') && !/device=|offset=/.test(one.replace(/^-[A-Za-z]/, ''))),
           words.join('|'),
         );
         const { flags = '', valued = '', long = [] } = fileSystemNamed(fsType)?.ownOptions ?? {};
