@@ -92,7 +92,9 @@ test('whatever the options are, no word of them is a path or a device', () => {
         }
         assert.ok(
           // A value may follow the letter of its option at once.
-          words.every((one) => !one.includes('/') && !/device=|offset=/.test(one.replace(/^-[A-Za-z]/, ''))),
+          words.every(
+            (one) => !one.includes('/') && !/(?:^|,)\s*(?:device|offset)=/.test(one.replace(/^-[A-Za-z]/, '')),
+          ),
           words.join('|'),
         );
         const { flags = '', valued = '', long = [] } = fileSystemNamed(fsType)?.ownOptions ?? {};
