@@ -5,11 +5,15 @@ import { createRunner } from '../../src/backends/exec/runner.ts';
 import { createLocalShell } from '../../src/backends/shell/local-shell.ts';
 import { runSteps, type Steps } from '../../src/backends/shell/steps.ts';
 import { datasetOf } from '../../src/backends/zfs/dataset.ts';
+import type { ZfsHost } from '../../src/backends/zfs/zfs-host.ts';
 import { detachedContext } from '../../src/core/call.ts';
+import type { WholeNodeOperations } from '../../src/core/driver.ts';
 import { CallError } from '../../src/core/errors.ts';
 import { silentLogger } from '../../src/core/logger.ts';
+import { blockDeviceRules } from '../../src/drivers/common/capability-check.ts';
 import type { ZfsStore } from '../../src/drivers/zfs/store.ts';
 import { unmountOwn } from '../../src/drivers/zfs/unmount-own.ts';
+import { inlineNode } from '../../src/drivers/zfs-local-ephemeral-inline/inline-node.ts';
 import { type Programs, standInDriver, standInHost } from './zfs-stand-in.ts';
 
 const call = detachedContext(silentLogger);
@@ -77,6 +81,26 @@ test('a volume goes with thousands of snapshots, which do not fit into one argum
   assert.ok(lots.every((word) => word.length < 2 ** 17 - 1));
   assert.equal(lots.flatMap((word) => word.split(',')).length, count);
   assert.deepEqual(destroyed.at(-1), ['zfs', 'destroy', '-f', 'tank/v/old']);
+});
+
+test('an inline volume is one that was made as such: volumes of another driver may lie beside', async () => {
+  const mark = 'democratic-csi:managed_resource';
+  const driver = 'democratic-csi:volume_context_provisioner_driver';
+  const owns = async (properties: Readonly<Record<string, string>>) => {
+    const zfs = { readOne: async () => datasetOf('tank/v/a', 'filesystem', properties) } as unknown as ZfsHost;
+    const options = {
+      zfs,
+      parent: 'tank/v',
+      properties: {},
+      rules: blockDeviceRules([], undefined),
+      instanceId: undefined,
+    };
+    const { owns: own } = inlineNode({} as WholeNodeOperations, { ...options, driver: 'zfs-local-ephemeral-inline' });
+    return await own?.(call, 'a');
+  };
+  assert.equal(await owns({ [mark]: 'true', [driver]: 'zfs-local-ephemeral-inline' }), true);
+  assert.equal(await owns({ [mark]: 'true', [driver]: 'zfs-local-dataset' }), false);
+  assert.equal(await owns({ [driver]: 'zfs-local-ephemeral-inline' }), false);
 });
 
 test('names that ZFS does not take are refused before anything is made', async () => {
