@@ -38,7 +38,7 @@ const expectedFiles = [
   /^(local-hostpath|switchboard|connections\/local)\.yaml$/,
   /^(connections|volumes|sanity|state)$/,
   // Nothing is remembered of volumes that were staged.
-  /^state\/staged$/,
+  /^state\/(staged|servers)$/,
   /^sanity\/(parameters\.yaml|report\.json|output\.txt)$/,
   /^volumes\/(v|s|\.switchboard(\/(v|s|p|tmp))?)$/,
   /^log$/,

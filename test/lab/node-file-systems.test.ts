@@ -123,7 +123,10 @@ describe('file systems', { skip: noGuests, timeout: 400_000 }, () => {
     const volumeCapability = { mount: { fsType: 'ext4' }, accessMode: { mode } };
     const request = { volumeId: 'shared', volumeContext: context, volumeCapability };
     const stage = server.call(Node.NodeStageVolume, { ...request, stagingTargetPath: '/var/lib/lab/shared/staging' });
-    await assert.rejects(stage, { code: 'FAILED_PRECONDITION', message: /csi\.access_modes/ });
+    await assert.rejects(stage, {
+      code: 'INVALID_ARGUMENT',
+      message: /MULTI_NODE_MULTI_WRITER is not among the accepted/,
+    });
     await assertNothingLeft(guest, server);
   });
 });
