@@ -108,8 +108,7 @@ function unmountSteps(store: ZfsStore, volume: Dataset): readonly Step[] {
 /** Throws FAILED_PRECONDITION, naming everything that is in the way. */
 function requireFree(store: ZfsStore, name: string, { snapshots, children }: Dependants): void {
   const { zfs, options } = store;
-  const isFree = (clone: string) => options.deleteWithClones === 'promote' && canBePromoted(store, clone);
-  const clones = snapshots.flatMap((one) => one.clones).filter((clone) => !isFree(clone));
+  const clones = snapshots.flatMap((one) => one.clones).filter((clone) => !canBePromoted(store, clone));
   const held = snapshots.filter((one) => one.isHeld).map((one) => one.name);
   const managed = snapshots.filter((one) => one.kind === 'managed').map((one) => one.name);
   const foreign = snapshots.filter((one) => one.kind === 'foreign').map((one) => one.name);

@@ -6,12 +6,17 @@ import { isVolumeId } from '../common/volume-id.ts';
 import type { Dependants, Snapshot } from './dependants.ts';
 import { inLots } from './lots.ts';
 import type { ZfsStore } from './store.ts';
+import { isTrashName } from './trash.ts';
 import { idOf } from './volume-answer.ts';
 
-/** Whether a clone is a volume of the same connection. Others are somebody else's, and keep a volume from being deleted. */
+/**
+ * Whether a clone is a volume of the same connection, and may be promoted, or what is left of one. Others are somebody else's, and keep a volume from
+ * being deleted.
+ */
 export function canBePromoted({ options }: ZfsStore, clone: string): boolean {
   const id = idOf({ name: clone });
-  return isVolumeId(id) && clone === `${options.datasetParentName}/${id}`;
+  if (clone !== `${options.datasetParentName}/${id}`) return false;
+  return isTrashName(clone) || (options.deleteWithClones === 'promote' && isVolumeId(id));
 }
 
 export interface Promotion {
@@ -30,7 +35,9 @@ export async function promoteClone(store: ZfsStore, call: CallContext, dependant
   const { zfs } = store;
   const snapshots = [...dependants.snapshots].sort((one, other) => one.createdIn - other.createdIn);
   const cloned = snapshots.filter(({ clones }) => clones.length > 0);
-  const clone = cloned.at(-1)?.clones[0];
+  const { clones = [] } = cloned.at(-1) ?? {};
+  // One that stays is a better place for what others may need.
+  const clone = clones.find((one) => !isTrashName(one)) ?? clones[0];
   if (clone === undefined) return { left: snapshots, moved: [] };
   const own = (name: string) => name.slice(name.indexOf('@') + 1);
   const idle = snapshots.filter((one) => !cloned.includes(one)).map(({ name }) => own(name));

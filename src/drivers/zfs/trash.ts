@@ -20,7 +20,7 @@ export function isTrash(dataset: Dataset): boolean {
   return isTrashName(dataset.name) && isManaged(dataset);
 }
 
-const isTrashName = (name: string) => /\/trash:[^:/]+:[0-9a-f]{8}$/.test(name);
+export const isTrashName = (name: string): boolean => /\/trash:[^:/]+:[0-9a-f]{8}$/.test(name);
 
 export interface Trash {
   /**
