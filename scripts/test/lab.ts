@@ -6,6 +6,10 @@ import { buildBundle } from '../lib/build-bundle.ts';
 import { repository } from '../lib/repository.ts';
 import { runPhases } from './phases.ts';
 
+/** Those that take longest go first, so that none is left alone at the end. */
+const longest = ['zfs-kill', 'zfs-sanity', 'fault-kill', 'fault-network'];
+const rank = (file: string) => longest.findIndex((name) => file.includes(`/${name}`)) >>> 0;
+
 /** A guest is pinned to one processor. */
 const concurrency = Math.min(2, cpus().length);
 
@@ -31,7 +35,7 @@ export async function runLab(isChosen: (name: string) => boolean, parts: readonl
   const controller = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => controller.abort());
   const outcome = await runPhases(
-    [{ files: files.sort().reverse(), concurrency, limitMs: 1_800_000 }],
+    [{ files: files.sort((one, other) => rank(one) - rank(other)), concurrency, limitMs: 1_800_000 }],
     controller.signal,
   );
   for (const line of outcome.skipped) console.error(`! ${line}`);
