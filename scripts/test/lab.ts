@@ -8,7 +8,11 @@ import { runPhases } from './phases.ts';
 
 /** Those that take longest go first, so that none is left alone at the end. */
 const longest = ['zfs-kill', 'zfs-sanity', 'fault-kill', 'fault-network'];
-const rank = (file: string) => longest.findIndex((name) => file.includes(`/${name}`)) >>> 0;
+
+function rank(file: string): number {
+  const found = longest.findIndex((name) => file.includes(`/${name}`));
+  return found < 0 ? longest.length : found;
+}
 
 /** A guest is pinned to one processor. */
 const concurrency = Math.min(2, cpus().length);
