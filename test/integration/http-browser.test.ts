@@ -95,14 +95,14 @@ test('why a volume is stuck is told first, then everything else', { skip }, asyn
   const first = page.locator('.attention li').first();
   assert.match(
     await textOf(first),
-    /^CreateSnapshot before-upgrade on nas: 2 min 1\d s now, waiting for copy of volume data$/,
+    /^CreateSnapshot before-upgrade on nas: 2 min \d+ s now, waiting for copy of volume data$/,
   );
   assert.match(await page.title(), /^\(2\) worker-3 · Switchboard$/);
 
   const call = row(page, 'calls', 'CreateSnapshot');
   assert.match(
     await textOf(call),
-    /before-upgrade[\s\S]*v:nas\/data[\s\S]*nas[\s\S]*2 min 1\d s[\s\S]*copy of volume data/,
+    /before-upgrade[\s\S]*v:nas\/data[\s\S]*nas[\s\S]*2 min \d+ s[\s\S]*copy of volume data/,
   );
   assert.equal(await call.getAttribute('class'), 'stuck');
   const [ground, usual] = [call, row(page, 'connections', 'nas')].map((one) => backgroundOf(one.locator('th')));

@@ -98,9 +98,14 @@ export async function startSite(t: TestContext, options: SiteOptions = {}): Prom
   };
 }
 
-/** The text of a connection file. */
+/** The text of a connection file. A snapshot whose copy hangs stays a call, however long that takes. */
 function localDirectories(base: string): string {
-  return `driver: local-hostpath\nlocal-hostpath:\n  shareBasePath: ${base}\n  controllerBasePath: ${base}\n`;
+  return `driver: local-hostpath
+local-hostpath:
+  shareBasePath: ${base}
+  controllerBasePath: ${base}
+  snapshots: { answer_within: 600 }
+`;
 }
 
 /** From now on \`cp\` hangs; resolves with a function that waits until one does. */
