@@ -172,7 +172,7 @@ describe('ZFS volumes, when things go wrong', { skip: noGuests, timeout: 590_000
           nft add rule inet cut in tcp dport 2222 drop
           nft add rule inet cut in tcp sport 2222 drop
           # The server, too, is to see that nobody is there: its keep-alive is slower than ours.
-          sleep 10; ${killSessions}`),
+          sleep 30; ${killSessions}`),
       () => guest.run('nft delete table inet cut'),
     );
   });
