@@ -8,6 +8,7 @@ import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import { getSystemErrorName } from 'node:util';
 import type { Child, ChildOptions, ChildOutput, StartChild } from './child.ts';
+import { killGroup } from './kill-group.ts';
 import { answerReader, forgetRequest, type StarterAnswer, startRequest } from './starter-messages.ts';
 
 /** How the small process is started: the executable by this name. */
@@ -177,20 +178,12 @@ function startedChild(file: string, { forget, unref }: ChildUses): StartedChild 
     lose() {
       if (state.pid === undefined) return void events.emit('error', startError(file, constants.errno.EAGAIN));
       if (state.exitCode === null && state.signalCode === null) {
-        killGroup(state.pid);
+        killGroup(state.pid, 'SIGKILL');
         end(constants.signals.SIGKILL);
       }
       events.emit('close');
     },
   });
-}
-
-function killGroup(pid: number): void {
-  try {
-    process.kill(-pid, 'SIGKILL');
-  } catch {
-    // It has ended before.
-  }
 }
 
 /** As node:child_process tells it. */

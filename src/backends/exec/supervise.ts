@@ -2,6 +2,7 @@
 import { reasonOf } from '../../core/call.ts';
 import { CallError } from '../../core/errors.ts';
 import type { Child } from './child.ts';
+import { killGroup } from './kill-group.ts';
 
 export interface Supervision {
   readonly signal: AbortSignal;
@@ -60,9 +61,9 @@ export function supervise(child: Child, limits: Supervision): Promise<Ending> {
     const end = (why: CallError) => {
       if (reason) return;
       reason = why;
-      killGroup(child, 'SIGTERM');
+      signalGroup(child, 'SIGTERM');
       later(limits.killGraceMs, () => {
-        killGroup(child, 'SIGKILL');
+        signalGroup(child, 'SIGKILL');
         later(limits.abandonMs, () => {
           child.unref();
           finish({ abandoned: true });
@@ -79,7 +80,7 @@ export function supervise(child: Child, limits: Supervision): Promise<Ending> {
       exitSignal = signal;
       limits.signal.removeEventListener('abort', onAbort);
       // Its own children may have ignored the SIGTERM that ended it.
-      if (reason) killGroup(child, 'SIGKILL');
+      if (reason) signalGroup(child, 'SIGKILL');
       later(drainMs, () => drain(drainTurns));
     });
     child.once('close', () => finish());
@@ -89,11 +90,8 @@ export function supervise(child: Child, limits: Supervision): Promise<Ending> {
   });
 }
 
-function killGroup(child: Child, signal: NodeJS.Signals): void {
-  if (child.pid === undefined) return void child.once('spawn', () => killGroup(child, signal));
-  try {
-    process.kill(-child.pid, signal);
-  } catch {
-    // ESRCH: the group is gone, which is what was wanted.
-  }
+/** One that is still being started is signalled when it has been. */
+function signalGroup(child: Child, signal: NodeJS.Signals): void {
+  if (child.pid === undefined) child.once('spawn', () => signalGroup(child, signal));
+  else killGroup(child.pid, signal);
 }

@@ -4,11 +4,12 @@ import type { Orphan } from '../../core/driver.ts';
 import { asCallError } from '../../core/errors.ts';
 import { formatSize } from '../../core/sizes.ts';
 import { exitCodes } from '../exit-codes.ts';
+import { isWanted, type Question } from '../is-wanted.ts';
 import type { Outcome } from '../outcome.ts';
+import { printable } from '../output/printable.ts';
 import { withSpinner } from '../output/spinner.ts';
 import { parseSeconds } from '../parse-seconds.ts';
 import type { Shell } from '../shell.ts';
-import { UsageError } from '../usage-error.ts';
 import { type Storage, withStorage } from './storage.ts';
 
 const aboutConfig = `
@@ -92,7 +93,7 @@ async function orphans({ repair, call }: Storage, options: RepairOptions, shell:
   const found = await withSpinner(shell, 'looking at everything', repair.orphans(call, olderThanMs));
   const items = found.map((orphan): Item => ({ orphan, outcome: 'left' }));
   if (!options.json) shell.out(listText(items));
-  if (options.fix && items.length > 0 && (await isWanted(items.length, options, shell))) {
+  if (options.fix && items.length > 0 && (await isWanted(shell, options, question(items.length)))) {
     for (const item of items) {
       try {
         await item.orphan.fix(call);
@@ -108,17 +109,10 @@ async function orphans({ repair, call }: Storage, options: RepairOptions, shell:
   return items.every(({ outcome }) => outcome === 'fixed') ? exitCodes.done : exitCodes.failed;
 }
 
-async function isWanted(count: number, { yes, json }: RepairOptions, shell: Shell): Promise<boolean> {
-  if (yes) return true;
-  if (json || shell.ask === undefined) {
-    throw new UsageError(
-      'nobody can be asked here, and nothing was changed',
-      'Add --yes, or leave out --fix to look only.',
-    );
-  }
-  const answer = await shell.ask(`Do ${count === 1 ? 'that' : `these ${count}`}? [y/N] `);
-  return /^y(es)?$/i.test(answer.trim());
-}
+const question = (count: number): Question => ({
+  text: `Do ${count === 1 ? 'that' : `these ${count}`}?`,
+  unasked: ['nobody can be asked here, and nothing was changed', 'Add --yes, or leave out --fix to look only.'],
+});
 
 function listText(items: readonly Item[]): string {
   if (items.length === 0) return 'Nothing is orphaned\n';
@@ -130,11 +124,6 @@ function listText(items: readonly Item[]): string {
 function outcomeText({ orphan, outcome, problem }: Item): string {
   const name = printable(orphan.name);
   return `${outcome === 'fixed' ? 'fixed ' : 'FAILED'}  ${name}${problem ? `: ${printable(problem)}` : ''}\n`;
-}
-
-/** Names come from outside: none of their control characters reaches the terminal. */
-function printable(text: string): string {
-  return text.replace(/\p{Cc}/gu, '\ufffd');
 }
 
 /** Stable: fields are added, never changed or taken away. */

@@ -1,6 +1,7 @@
 /** Findings as text for people, and as JSON for programs. */
 import { styleText } from 'node:util';
 import { commit, version } from '../../core/version.ts';
+import { printable } from '../output/printable.ts';
 import { type Finding, type FindingState, findingStates, subjects } from './finding.ts';
 
 type Colour = 'green' | 'dim' | 'yellow' | 'red' | 'bold';
@@ -78,11 +79,6 @@ function wrap(text: string, width: number): readonly string[] {
     else lines.push(word);
   }
   return lines;
-}
-
-/** Names come from outside: none of their control characters reaches the terminal. */
-function printable(text: string): string {
-  return text.replace(/\p{Cc}/gu, '\ufffd');
 }
 
 function plural(number: number, noun: string): string {

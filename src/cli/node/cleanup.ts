@@ -7,8 +7,9 @@ import type { NodePlane } from '../../node/node-plane.ts';
 import { takeCleanupTurn } from '../../node/records/cleanup-turn.ts';
 import { findLeftovers, type Leftover } from '../../node/records/leftovers.ts';
 import { exitCodes } from '../exit-codes.ts';
+import { isWanted, type Question } from '../is-wanted.ts';
+import { printable } from '../output/printable.ts';
 import type { Shell } from '../shell.ts';
-import { UsageError } from '../usage-error.ts';
 import { placeText, volumeText } from './leftover-text.ts';
 
 export interface CleanupOptions {
@@ -34,7 +35,7 @@ export async function cleanup(plane: NodePlane, options: CleanupOptions, shell: 
   const items = (await look(plane, shell)).map((leftover): Item => ({ leftover, outcome: 'left' }));
   const known = items.filter(({ leftover }) => leftover.kind !== 'unknown');
   if (!options.json) shell.out(listText(items, plane.records.folder));
-  if (known.length > 0 && !options.dryRun && (await isWanted(known.length, options, shell))) {
+  if (known.length > 0 && !options.dryRun && (await isWanted(shell, options, question(known.length)))) {
     await cleanAll(plane, known, options.json ? () => {} : (item) => shell.out(outcomeText(item)));
   }
   if (options.json) shell.out(json(items, plane.records.folder));
@@ -51,14 +52,10 @@ async function look({ records, tools }: NodePlane, shell: Shell): Promise<readon
   return leftovers.filter((one) => !(one.record && one.underWay));
 }
 
-async function isWanted(count: number, { yes, json }: CleanupOptions, shell: Shell): Promise<boolean> {
-  if (yes) return true;
-  if (json || shell.ask === undefined) {
-    throw new UsageError('nobody can be asked here, and nothing was removed', 'Add --yes, or --dry-run to look only.');
-  }
-  const answer = await shell.ask(`Detach and forget ${count === 1 ? 'it' : `these ${count}`}? [y/N] `);
-  return /^y(es)?$/i.test(answer.trim());
-}
+const question = (count: number): Question => ({
+  text: `Detach and forget ${count === 1 ? 'it' : `these ${count}`}?`,
+  unasked: ['nobody can be asked here, and nothing was removed', 'Add --yes, or --dry-run to look only.'],
+});
 
 async function cleanAll(plane: NodePlane, items: readonly Item[], done: (item: Item) => void): Promise<void> {
   const { folder } = plane.records;
@@ -101,11 +98,6 @@ function aboutText({ record, kind, why }: Leftover): string {
 
 function outcomeText({ leftover, outcome, problem }: Item): string {
   return `${outcome === 'removed' ? 'removed' : 'FAILED '}  ${nameOf(leftover)}${problem ? `: ${printable(problem)}` : ''}\n`;
-}
-
-/** Names come from outside: none of their control characters reaches the terminal. */
-function printable(text: string): string {
-  return text.replace(/\p{Cc}/gu, '\ufffd');
 }
 
 /** Stable: fields are added, never changed or taken away. */
